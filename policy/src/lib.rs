@@ -1,0 +1,29 @@
+//! The one place of limits, header sets and capability grants.
+//!
+//! Everything a page prints, nginx sends, a frame allows or a gate enforces is read from `policy/data/*.toml`
+//! through the typed views of this crate. The data is compiled in, so a program and its policy cannot drift apart.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`limits`] | sizes, counts and times, each with its unit in its name |
+//! | [`headers`] | the response headers of the two origins, rendered for a deployment |
+//! | [`grants`] | the frame's tokens and what each declared capability hands over |
+//! | [`config`] | `tinyfiles.toml`: the origins, ports and folders of one installation |
+//!
+//! It knows nothing of the catalogue, and it opens no file but the configuration.
+
+pub mod config;
+pub mod grants;
+pub mod headers;
+pub mod limits;
+
+pub use config::Config;
+pub use grants::{Capability, grants};
+pub use limits::limits;
+
+/// Reads one of the compiled-in data files.
+///
+/// Panics if the file does not have the shape of `T`: the data is part of the program, and a test reads every file.
+fn embedded<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
+    toml::from_str(text).unwrap_or_else(|e| unreachable!("policy/data/{file}: {e}"))
+}

@@ -1,0 +1,96 @@
+//! `limits.toml` as types: the numbers that every part of the platform enforces and every page prints.
+//!
+//! The last words of a field name are its unit (`_bytes_max`, `_seconds`, `_chars_max`). A limit ending in `_max` is
+//! the largest value that is still accepted.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// The limits in force.
+pub fn limits() -> &'static Limits {
+    static LIMITS: LazyLock<Limits> =
+        LazyLock::new(|| crate::embedded("limits.toml", include_str!("../data/limits.toml")));
+    &LIMITS
+}
+
+/// All limits, one group a table of `limits.toml`.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each field is a row of limits.toml, which names its unit and says what it bounds"
+)]
+pub struct Limits {
+    pub work: Work,
+    pub site: Site,
+    pub bridge: Bridge,
+    pub publish: Publish,
+    pub http: Http,
+    pub save: Save,
+    pub python: Python,
+    pub security: Security,
+}
+
+/// Declares the groups: each is a struct whose fields are the rows of its table.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Deserialize, Serialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(missing_docs, reason = "each field is a row of limits.toml")]
+        pub struct $name { $(pub $field: $type),* }
+    )*};
+}
+
+groups! {
+    /// A work as it is submitted and stored.
+    Work {
+        html_bytes_max: u64, tinyjam_bytes_max: u64, python_bytes_max: u64, sidecar_bytes_max: u64,
+        cover_bytes_max: u64, cover_side_px_max: u32, covers_max: usize, title_chars_max: usize,
+        summary_chars_max: usize, description_bytes_max: usize, tags_max: usize, tag_chars_max: usize,
+        slug_chars_max: usize,
+    }
+    /// The generated pages.
+    Site {
+        works_per_page: usize, works_per_shard: usize, feed_items_max: usize, sitemap_urls_max: usize,
+        related_works_max: usize, hidden_seconds_max: u32, load_seconds_max: u32,
+    }
+    /// Messages between a work and the page around it.
+    Bridge { message_bytes_max: u32, messages_per_second_max: u32, messages_burst_max: u32 }
+    /// What `sitegen` keeps.
+    Publish { trees_kept_min: usize, asset_retention_days: u32 }
+    /// nginx, for both origins.
+    Http {
+        static_body_bytes_max: u32, connections_per_address_max: u32, header_buffer_bytes_max: u32,
+        hsts_seconds: u32, asset_cache_seconds: u32,
+    }
+    /// Player saves.
+    Save { code_symbols: u32, word_letters: u32, body_bytes_max: u32, idle_years_max: u32, passphrase_rounds: u32 }
+    /// One call of a Python function.
+    Python {
+        memory_bytes_max: u64, cpus_max: f64, processes_max: u32, wall_seconds_max: u32, tmp_bytes_max: u64,
+        tmp_inodes_max: u32, inputs_bytes_max: u64, output_bytes_max: u64, print_bytes_max: u64,
+        json_depth_max: u32, uid: u32, gid: u32,
+    }
+    /// The promises of the security page.
+    Security { acknowledge_hours: u32, fix_days: u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_limits_are_these() {
+        let l = limits();
+        assert_eq!(l.work.html_bytes_max, 5 * 1024 * 1024);
+        assert_eq!(l.work.tinyjam_bytes_max, 64 * 1024);
+        assert_eq!(l.work.python_bytes_max, 16 * 1024);
+        assert_eq!(l.python.memory_bytes_max, 128 * 1024 * 1024);
+        assert_eq!(l.python.tmp_bytes_max, 1024 * 1024);
+        assert_eq!((l.python.processes_max, l.python.wall_seconds_max, l.python.uid), (32, 3, 65534));
+        assert_eq!((l.security.acknowledge_hours, l.security.fix_days), (72, 14));
+        assert_eq!((l.save.code_symbols, l.save.word_letters), (16, 4));
+    }
+}
