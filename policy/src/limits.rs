@@ -47,7 +47,7 @@ groups! {
     /// A work as it is submitted and stored.
     Work {
         html_bytes_max: u64, tinyjam_bytes_max: u64, python_bytes_max: u64, sidecar_bytes_max: u64,
-        cover_bytes_max: u64, cover_side_px_max: u32, covers_max: usize, title_chars_max: usize,
+        cover_bytes_max: u64, cover_side_px_max: u32, title_chars_max: usize,
         summary_chars_max: usize, description_bytes_max: usize, tags_max: usize, tag_chars_max: usize,
         slug_chars_max: usize,
     }

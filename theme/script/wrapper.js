@@ -1,0 +1,1 @@
+import { methods } from "./policy.js"; void methods;
