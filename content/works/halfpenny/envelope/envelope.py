@@ -37,6 +37,7 @@ KINDS = {
     DATA: "an amount of data", WARMTH: "a temperature",
 }
 
+
 class Quantity:
     """A number in base units, the powers of those, and the unit to show it in: a name, or a text and its size ("km/h|0.27")."""
 
@@ -66,7 +67,7 @@ UNITS = {
     "A": (1, CURRENT), "mA": (0.001, CURRENT), "Ah": (3600, CHARGE),
     "V": (1, VOLTAGE), "Hz": (1, RATE), "K": (1, WARMTH),
     "byte": (1, DATA), "bit": (0.125, DATA), "kB": (1000, DATA), "MB": (1e6, DATA), "GB": (1e9, DATA), "TB": (1e12, DATA),
-    "KiB": (1024, DATA), "MiB": (1048576, DATA), "GiB": (1073741824, DATA), "Mbit": (125000, DATA), "Gbit": (1.25e8, DATA),
+    "KiB": (1024, DATA), "MiB": (1048576, DATA), "GiB": (1073741824, DATA), "Mbit": (125000, DATA),
     "percent": (0.01, NONE), "dozen": (12, NONE),
 }
 PLURALS = {
@@ -82,7 +83,7 @@ FUNCTIONS = {
     "floor": math.floor, "ceil": math.ceil, "round": round, "sin": math.sin, "cos": math.cos, "tan": math.tan,
     "log": math.log10, "ln": math.log, "exp": math.exp,
 }
-TOKEN = r"\s*(?:(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)|(\*\*|[-+*/^()=,%]))"
+PIECE = r"\s*(?:(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)|(\*\*|[-+*/^()=,%]))"
 
 
 def find_unit(name: str) -> str | None:
@@ -100,7 +101,7 @@ def split(line: str) -> list:
     tokens, at = [], 0
     line = line.rstrip().replace("°", "deg").replace("×", "*").replace("÷", "/").replace("−", "-")
     while at < len(line):
-        match = re.match(TOKEN, line[at:])
+        match = re.match(PIECE, line[at:])
         if not match:
             raise Trouble(f"cannot read {line[at:].strip()[:12]!r}")
         number, word, sign = match.groups()
