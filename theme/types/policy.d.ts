@@ -1,0 +1,11 @@
+// What sitegen renders from policy/data as `policy.js` (policy/src/script.rs).
+export const methods: Record<string, string[]>;
+export const limits: {
+  messageBytesMax: number;
+  messagesPerSecondMax: number;
+  messagesBurstMax: number;
+  messagesRefusedMax: number;
+  focusTheftsMax: number;
+  hiddenSecondsMax: number;
+  loadSecondsMax: number;
+};
