@@ -103,10 +103,9 @@ export class Bridge {
     } catch (problem) {
       const { type, message } = problem instanceof Refusal ? problem
         : new Refusal("unavailable", "Something went wrong in the page around the work.");
-      const error = { code: CODES[type], message, data: { type } };
       // What comes too fast is not answered one for one: the answers would be a flood of our own.
-      if (admitted) port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, error }));
-      else if (this.#refused % limits.messagesBurstMax === 1) port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, error }));
+      if (!admitted && this.#refused % limits.messagesBurstMax !== 1) return;
+      port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, error: { code: CODES[type], message, data: { type } } }));
     }
   }
 

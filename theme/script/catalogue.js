@@ -112,6 +112,14 @@ function ask(step) {
   answer();
 }
 
+// On narrow windows all but the search is folded away.
+const narrow = document.getElementById("narrow");
+function unfold(on = !form.classList.contains("open")) {
+  form.classList.toggle("open", on);
+  narrow?.setAttribute("aria-expanded", String(on));
+}
+narrow?.addEventListener("click", () => unfold());
+
 let typing = false;
 form.addEventListener("input", event => {
   if (!(event.target instanceof HTMLInputElement && event.target.type === "search")) return;
@@ -154,6 +162,7 @@ async function begin() {
   const query = read(new URLSearchParams(location.search)), before = history.state?.shown ?? 0;
   more.hidden = shown >= total;
   fill(query);
+  if (!asksNothing({ ...query, q: "" })) unfold(true);
   if (asksNothing(query) && before <= shown) return;
   history.scrollRestoration = "manual";
   await answer(Math.max(BATCH, before));

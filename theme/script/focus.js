@@ -13,9 +13,9 @@ const THEFTS_WITHIN_MS = 10_000;
  * @param {() => void} robbed called when the work has taken the keyboard too often
  */
 export function keepFocus(stage, current, robbed) {
-  const root = document.documentElement, hovers = matchMedia("(hover: hover)");
-  let pointerInside = false, lastTab = 0;
-  /** The control that the player went to. @type {HTMLElement | null} */
+  const root = document.documentElement, hovers = matchMedia("(any-hover: hover)");
+  let pointerInside = false, touching = false, lastTab = 0;
+  /** Where in the page the player went, if they want the keyboard there. @type {HTMLElement | null} */
   let wanted = null;
   /** @type {number[]} */
   let thefts = [];
@@ -58,17 +58,20 @@ export function keepFocus(stage, current, robbed) {
   stage.addEventListener("click", () => { if (current()) give(); });
 
   document.addEventListener("keydown", event => {
+    touching = false;
     if (event.key === "Tab") lastTab = performance.now();
-    wanted = event.target instanceof HTMLElement && event.target !== document.body ? event.target : null;
+    wanted = event.target instanceof HTMLElement ? event.target : document.body;
   }, true);
   document.addEventListener("pointerdown", event => {
-    const control = event.target instanceof Element ? event.target.closest("a, button, input, select, [tabindex]") : null;
-    wanted = event.pointerType === "mouse" && control instanceof HTMLElement && outside(event) ? control : null;
+    // A finger on the frame leaves no trace here, so a finger on the page means nothing either.
+    touching = event.pointerType !== "mouse";
+    wanted = touching || !outside(event) ? null : document.body;
   }, true);
   document.addEventListener("focusin", event => {
     if (event.target === current()) return;
     be(false);
-    if (performance.now() - lastTab < TAB_MS && event.target instanceof HTMLElement) wanted = event.target;
+    lastTab = 0; // it led here, not into the frame
+    if (!touching && event.target instanceof HTMLElement) wanted = event.target;
   });
 
   // The only trace of the keyboard going into a frame.
@@ -85,7 +88,10 @@ export function keepFocus(stage, current, robbed) {
       thefts = [];
       robbed();
     }
-    setTimeout(() => control?.focus({ preventScroll: true }));
+    setTimeout(() => {
+      if (control === document.body) current()?.blur();
+      else control?.focus({ preventScroll: true });
+    });
   });
 
   return { give, release: () => be(false), has };

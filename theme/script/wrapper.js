@@ -52,7 +52,9 @@ function start() {
     clearTimeout(loadTimer);
     tell("Playing.");
     // Only while nobody has gone elsewhere: a work may load itself again at any time.
-    if (document.activeElement === document.body || focus.has()) focus.give();
+    if (document.activeElement !== document.body && !focus.has()) return;
+    frame?.blur(); // the keys of a frame that was focused while empty go nowhere (Chromium)
+    focus.give();
   });
   bridge = new Bridge(capabilities.split(" ").filter(Boolean), handlers,
     () => end("The work sent more messages than this page can read, so it was stopped."));
