@@ -67,8 +67,9 @@ mod tests {
         let mark = Mark::of(&Digest::of(b"abc"));
         assert_eq!(mark, Mark::of(&Digest::of(b"abc")));
         assert_ne!(mark, Mark::of(&Digest::of(b"abd")));
-        // ba7816bf…: the first shapes are 11, 10 and 7; the digits 18 to 20 are e, a and 4.
-        assert!(mark.path.starts_with("M0 1h1a1 1 0 0 0 -1 -1zM6 1h-1a1 1 0 0 1 1 -1z"), "{}", mark.path);
+        // ba78…ea 4141 40…: the first shape is 11, a quarter about the lower left corner, in the accent since 4 < 5.
+        assert!(mark.accent.starts_with("M0 1h1a1 1 0 0 0 -1 -1zM6 1h-1a1 1 0 0 1 1 -1z"), "{}", mark.accent);
+        assert_eq!(mark.hue, 5);
     }
 
     /// `UPDATE=1 cargo test -p sitegen` writes the file anew.
@@ -85,6 +86,10 @@ mod tests {
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(path, &text).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "run UPDATE=1 cargo test -p sitegen");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            text,
+            "run UPDATE=1 cargo test -p sitegen"
+        );
     }
 }

@@ -173,7 +173,8 @@ impl<'a> Build<'a> {
         let newest: Vec<&Card> = entries.iter().take(per_page).map(|e| &e.card).collect();
         let tags = popular_tags(entries);
         let bytes: u64 = entries.iter().map(|e| e.card.bytes).sum();
-        let context = context! { works => Serde(&newest), pages => pages.len(), count => entries.len(), bytes, tags };
+        let context =
+            context! { works => Serde(&newest), pages => pages.len(), count => entries.len(), bytes, tags };
         let front = renderer.theme.render("index.html", context);
         let front = front.map_err(Failure::from).and_then(|html| renderer.html("/", &html));
         if let Some(page) = self.take(front)? {

@@ -246,8 +246,18 @@ fn doublings(count: u64) -> String {
 /// `2026-10-02` as `2 October 2026`; any other text as it is.
 fn day(text: &str) -> String {
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-        "November", "December",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
     ];
     let mut parts = text.split('-');
     let (year, month, day) = (parts.next(), parts.next(), parts.next());
@@ -379,7 +389,9 @@ mod tests {
         for (count, text) in [(0, "0"), (1, "0"), (10_404, "13.3"), (65_536, "16"), (5_242_880, "22.3")] {
             assert_eq!(doublings(count), text);
         }
-        for (iso, text) in [("2026-10-02", "2 October 2026"), ("2026-12-30", "30 December 2026"), ("soon", "soon")] {
+        for (iso, text) in
+            [("2026-10-02", "2 October 2026"), ("2026-12-30", "30 December 2026"), ("soon", "soon")]
+        {
             assert_eq!(day(iso), text);
         }
     }
