@@ -1,6 +1,7 @@
 // The page around a work: starts it in a fresh frame when asked to, keeps it in its place, and says what happens.
 
 import { Bridge, Refusal } from "./bridge.js";
+import { watchDialogs } from "./dialogs.js";
 import { keepFocus } from "./focus.js";
 import { makePointer } from "./pointer.js";
 import { limits } from "./policy.js";
@@ -32,6 +33,7 @@ const handlers = {
   "backend.call": closed("Python is not open yet. The work goes on without it."),
 };
 const focus = keepFocus(stage, () => frame, () => end("The work kept taking the keyboard from this page, so it was stopped."));
+watchDialogs(() => frame, focus, () => end("The work opened one dialog after another, so it was stopped."));
 const { fit, fill: toggleFull, end: endFull } = makeStage(stage, leave, () => { if (frame) focus.give(); });
 
 /** @param {string} text @param {boolean} [loud] */

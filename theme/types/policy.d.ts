@@ -5,6 +5,7 @@ export const limits: {
   messagesPerSecondMax: number;
   messagesBurstMax: number;
   messagesRefusedMax: number;
+  dialogsInARowMax: number;
   focusTheftsMax: number;
   hiddenSecondsMax: number;
   loadSecondsMax: number;
