@@ -3,10 +3,11 @@
 //! [`Installation`] has a data folder, ports of its own, the `sitegen` program that `./dev test` built, and on demand a
 //! real nginx. [`http`] speaks to it in bytes, so that a test can say what a browser never would.
 
+pub mod browser;
 pub mod http;
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -53,16 +54,61 @@ impl Installation {
         Ok(here)
     }
 
+    /// One with a copy of the theme, no content of its own yet, and the public host names over TLS.
+    pub fn with_public_names() -> Result<Self> {
+        let here =
+            Self::with_origins(Path::new("source"), "https://tinyfiles.tv", "https://content-sandbox.com")?;
+        for folder in ["content/pages", "theme", "nginx"] {
+            copy(&repository().join(folder), &here.source().join(folder))?;
+        }
+        let mut config = fs::read_to_string(here.config())?;
+        config.push_str("[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
+        fs::write(here.config(), config)?;
+        let ran = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+                "-days",
+                "2",
+            ])
+            .args([
+                "-subj",
+                "/CN=tinyfiles.tv",
+                "-addext",
+                "subjectAltName=DNS:tinyfiles.tv,DNS:content-sandbox.com",
+            ])
+            .args(["-keyout", "key.pem", "-out", "cert.pem"])
+            .current_dir(here.folder.path())
+            .output()
+            .context("cannot run openssl")?;
+        ensure!(ran.status.success(), "{:?}", Ran::of(&ran));
+        Ok(here)
+    }
+
     fn with_source(source: &Path) -> Result<Self> {
+        Self::with_origins(source, "http://localhost", "http://127.0.0.1")
+    }
+
+    fn with_origins(source: &Path, site: &str, content: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let here = Self { folder, nginx: None, site_port: free_port()?, content_port: free_port()? };
         let text = format!(
-            "site = \"http://localhost:{}\"\ncontent = \"http://127.0.0.1:{}\"\ndata = \"data\"\nsource = {source:?}\n\
+            "site = \"{site}:{}\"\ncontent = \"{content}:{}\"\ndata = \"data\"\nsource = {source:?}\n\
              contact = \"mailto:security@tinyfiles.example\"\nsecurity_txt_expires = \"2027-11-30\"\n",
             here.site_port, here.content_port
         );
         fs::write(here.config(), text)?;
         Ok(here)
+    }
+
+    /// The folder that everything is in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The configuration file.
@@ -118,7 +164,7 @@ impl Installation {
         let root = fs::metadata("/proc/self").map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)?;
         nginx.args(["-g", if root { "user root; daemon off;" } else { "daemon off;" }]);
         let mut child = nginx.spawn().context("cannot run nginx")?;
-        while http::get(self.site_port, "localhost", "/").is_err() {
+        while TcpStream::connect(("127.0.0.1", self.site_port)).is_err() {
             if let Some(status) = child.try_wait()? {
                 anyhow::bail!("nginx ended: {status}: {}", fs::read_to_string(conf.join("error.log"))?);
             }
