@@ -207,7 +207,7 @@ fn write_value(
     }
 }
 
-/// `65536` as `64 KiB`, `13722` as `13.4 KiB`, `842` as `842 bytes`.
+/// `32768` as `32 KiB`, `13722` as `13.4 KiB`, `842` as `842 bytes`.
 fn bytes(count: u64) -> String {
     for (unit, size) in [("MiB", 1024 * 1024), ("KiB", 1024)] {
         if count >= size {
@@ -221,7 +221,7 @@ fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
-/// `16384` as `16,384`.
+/// `12345` as `12,345`.
 fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
