@@ -1,6 +1,6 @@
 //! `channels.toml` as types: every way out of a frame that was tried, and what arrived.
 //!
-//! The security page prints the table; `tests/tests/egress.rs` opens a hostile work that tries each channel, counts
+//! The security page prints the table; `tests/tests/end_to_end/egress.rs` opens a hostile work that tries each channel, counts
 //! what reaches a server, and fails where the count is not the one written here.
 
 use std::fmt::Write as _;

@@ -47,9 +47,12 @@ enum Page {
 }
 use Page::{Own, Shared};
 
+/// Name, how it is seen, page, markup.
+type Probe = (&'static str, Seen, Page, &'static str);
+
 /// The probes: name, how it is seen, page, and the markup. `{url}` is an https address on the channel's port, `{host}`
 /// its name and port, `{port}` the port alone.
-const PROBES: &[(&str, Seen, Page, &str)] = &[
+const PROBES: &[Probe] = &[
     ("fetch", Tcp, Shared, "<script>fetch('{url}').catch(() => 0)</script>"),
     (
         "fetch-keepalive",
@@ -186,7 +189,7 @@ impl Sink {
     }
 
     /// The document that tries these channels.
-    fn document(&self, probes: &[&(&'static str, Seen, Page, &'static str)]) -> String {
+    fn document(&self, probes: &[&Probe]) -> String {
         let mut html =
             String::from("<!DOCTYPE html><html lang=en><meta charset=utf-8><title>probe</title><body>");
         for (id, seen, _, markup) in probes {
@@ -209,7 +212,7 @@ impl Sink {
 }
 
 /// The documents of a run: one with all the channels that can share one, and one for each other.
-fn documents() -> Vec<(String, Vec<&'static (&'static str, Seen, Page, &'static str)>)> {
+fn documents() -> Vec<(String, Vec<&'static Probe>)> {
     let shared = PROBES.iter().filter(|p| p.2 == Shared).collect();
     let own = PROBES.iter().filter(|p| p.2 == Own).map(|p| (p.0.to_owned(), vec![p]));
     std::iter::once(("shared".to_owned(), shared)).chain(own).collect()

@@ -31,7 +31,8 @@ fn crates_depend_on_each_other_one_way_only() -> Result<()> {
     assert!(own.contains("sitegen"), "{own:?}");
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        let (_, allowed) = ARROWS.iter().find(|(n, _)| *n == name).with_context(|| format!("{name} is not in the map"))?;
+        let (_, allowed) =
+            ARROWS.iter().find(|(n, _)| *n == name).with_context(|| format!("{name} is not in the map"))?;
         let dependencies = package["dependencies"].as_array().into_iter().flatten();
         for to in dependencies.filter_map(|d| d["name"].as_str()).filter(|d| own.contains(d)) {
             assert!(allowed.contains(&to), "{name} must not depend on {to}");
@@ -71,7 +72,9 @@ fn a_limit_is_written_in_the_policy_and_nowhere_else() -> Result<()> {
     let spellings: Vec<String> =
         values.iter().flat_map(|v| [v.clone(), v.replace('_', ""), v.replace('_', ",")]).collect();
     let mut found = Vec::new();
-    for folder in ["catalog/src", "sitegen/src", "theme", "content/pages", "nginx/nginx.conf", "intake/src", "api/src"] {
+    for folder in
+        ["catalog/src", "sitegen/src", "theme", "content/pages", "nginx/nginx.conf", "intake/src", "api/src"]
+    {
         if !repository().join(folder).exists() {
             continue;
         }
@@ -103,7 +106,8 @@ fn every_file_says_what_it_is() -> Result<()> {
 #[test]
 fn proofs_named_on_the_security_page_exist() -> Result<()> {
     let page = fs::read_to_string(repository().join("content/pages/security.md"))?;
-    let proofs: BTreeSet<&str> = page.split('`').filter(|t| t.starts_with("tests/") && t.ends_with(".rs")).collect();
+    let proofs: BTreeSet<&str> =
+        page.split('`').filter(|t| t.starts_with("tests/") && t.ends_with(".rs")).collect();
     assert!(proofs.len() >= 4, "{proofs:?}");
     for proof in proofs {
         assert!(repository().join(proof).is_file(), "{proof} is named as a proof and does not exist");
