@@ -18,10 +18,13 @@ pub fn host_script() -> String {
     let _ = write!(
         text,
         "}};\n\nexport const limits = {{\n  messageBytesMax: {},\n  messagesPerSecondMax: {},\n  messagesBurstMax: {},\n  \
-         hiddenSecondsMax: {},\n  loadSecondsMax: {},\n}};\n",
+         messagesRefusedMax: {},\n  dialogsInARowMax: {},\n  focusTheftsMax: {},\n  hiddenSecondsMax: {},\n  loadSecondsMax: {},\n}};\n",
         bridge.message_bytes_max,
         bridge.messages_per_second_max,
         bridge.messages_burst_max,
+        bridge.messages_refused_max,
+        bridge.dialogs_in_a_row_max,
+        bridge.focus_thefts_max,
         site.hidden_seconds_max,
         site.load_seconds_max,
     );

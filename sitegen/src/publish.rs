@@ -84,7 +84,10 @@ fn add_globals(theme: &mut Theme, config: &Config) {
         context! { site => set(headers::site(config)), work => set(headers::work(config, "/creator/work/")) };
     let capabilities: Value = Capability::ALL
         .iter()
-        .map(|c| context! { key => c.key(), words => grants().grant(*c).words.as_str() })
+        .map(|c| {
+            let grant = grants().grant(*c);
+            context! { key => c.key(), name => grant.name.as_str(), words => grant.words.as_str() }
+        })
         .collect();
     theme.add_global("headers", sets);
     theme.add_global("capabilities", capabilities);
@@ -169,8 +172,9 @@ impl<'a> Build<'a> {
             entries.rchunks(per_page).enumerate().map(|(i, c)| (i + 1, c)).collect();
         let newest: Vec<&Card> = entries.iter().take(per_page).map(|e| &e.card).collect();
         let tags = popular_tags(entries);
+        let bytes: u64 = entries.iter().map(|e| e.card.bytes).sum();
         let context =
-            context! { works => Serde(&newest), pages => pages.len(), count => entries.len(), tags };
+            context! { works => Serde(&newest), pages => pages.len(), count => entries.len(), bytes, tags };
         let front = renderer.theme.render("index.html", context);
         let front = front.map_err(Failure::from).and_then(|html| renderer.html("/", &html));
         if let Some(page) = self.take(front)? {

@@ -57,6 +57,8 @@ impl Theme {
         });
         env.add_filter("bytes", bytes);
         env.add_filter("thousands", thousands);
+        env.add_filter("doublings", doublings);
+        env.add_filter("day", day);
         let mut sources = BTreeMap::new();
         for (name, path) in files(&root.join("templates"))? {
             let text = read_text(&path)?;
@@ -234,6 +236,38 @@ fn thousands(count: u64) -> String {
     text
 }
 
+/// How often one byte must double to be `count` bytes, in tenths: `65536` as `16`, `10404` as `13.3`.
+#[expect(clippy::cast_precision_loss, reason = "a tenth is all that is shown")]
+fn doublings(count: u64) -> String {
+    let text = format!("{:.1}", (count.max(1) as f64).log2());
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// `2026-10-02` as `2 October 2026`; any other text as it is.
+fn day(text: &str) -> String {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let mut parts = text.split('-');
+    let (year, month, day) = (parts.next(), parts.next(), parts.next());
+    let month = month.and_then(|m| m.parse::<usize>().ok()).and_then(|m| MONTHS.get(m.checked_sub(1)?));
+    match (year, month, day) {
+        (Some(year), Some(month), Some(day)) => format!("{} {month} {year}", day.trim_start_matches('0')),
+        _ => text.to_owned(),
+    }
+}
+
 /// The value of an `integrity` attribute (Subresource Integrity).
 fn integrity(bytes: &[u8]) -> String {
     format!("sha256-{}", BASE64.encode(Digest::of(bytes).as_bytes()))
@@ -351,6 +385,14 @@ mod tests {
         }
         for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (5_242_880, "5,242,880")] {
             assert_eq!(thousands(count), text);
+        }
+        for (count, text) in [(0, "0"), (1, "0"), (10_404, "13.3"), (65_536, "16"), (5_242_880, "22.3")] {
+            assert_eq!(doublings(count), text);
+        }
+        for (iso, text) in
+            [("2026-10-02", "2 October 2026"), ("2026-12-30", "30 December 2026"), ("soon", "soon")]
+        {
+            assert_eq!(day(iso), text);
         }
     }
 

@@ -44,7 +44,7 @@ struct Shown<'a> {
 #[derive(Serialize)]
 struct Download<'a> {
     name: &'a str,
-    role: Role,
+    words: &'static str,
     sha256: String,
     bytes: u64,
     href: Value,
@@ -125,9 +125,21 @@ fn shown<'a>(entry: &'a Entry, content_origin: &str) -> Shown<'a> {
     let manifest = &entry.work.manifest;
     let view = manifest.view.map(|v| (u16::from(v.width), u16::from(v.height)));
     let (width, height) = view.unwrap_or(DEFAULT_VIEW);
-    let files = entry.work.files.iter().map(|file| Download {
+    let mut files: Vec<_> = entry.work.files.iter().collect();
+    files.sort_by_key(|f| match f.role {
+        Role::Payload => 0,
+        Role::Python => 1,
+        Role::Sidecar => 2,
+        Role::Cover => 3,
+    });
+    let files = files.into_iter().map(|file| Download {
         name: &file.name,
-        role: file.role,
+        words: match file.role {
+            Role::Payload => "the work",
+            Role::Python => "its Python function",
+            Role::Sidecar => "what the creator says about it",
+            Role::Cover => "the cover",
+        },
         sha256: file.digest.to_string(),
         bytes: file.bytes,
         href: Value::from_safe_string(format!("{content_origin}{}{}", entry.work.path(), file.name)),

@@ -73,7 +73,7 @@ impl Browser {
 
     /// Presses play on the page of a work, and enters the frame once its document is there.
     pub async fn play(&self) -> Result<()> {
-        self.client.wait().for_element(Locator::Css("[data-action=play]")).await?.click().await?;
+        self.client.wait().for_element(Locator::Css("#play")).await?.click().await?;
         let frame = self.client.wait().for_element(Locator::Css("iframe")).await?;
         frame.enter_frame().await?;
         Ok(())
