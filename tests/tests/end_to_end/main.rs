@@ -7,6 +7,7 @@ mod egress;
 mod feeds;
 mod live_headers;
 mod nginx_config;
+mod playing;
 mod publish_faults;
 mod sandbox;
 mod tree_verify;
