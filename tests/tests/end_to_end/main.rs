@@ -3,6 +3,7 @@
 
 mod architecture;
 mod bad_input;
+mod bridge;
 mod egress;
 mod feeds;
 mod live_headers;
