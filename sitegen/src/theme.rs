@@ -209,7 +209,7 @@ fn write_value(
     }
 }
 
-/// `65536` as `64 KiB`, `13722` as `13.4 KiB`, `842` as `842 bytes`.
+/// `32768` as `32 KiB`, `13722` as `13.4 KiB`, `842` as `842 bytes`.
 fn bytes(count: u64) -> String {
     for (unit, size) in [("MiB", 1024 * 1024), ("KiB", 1024)] {
         if count >= size {
@@ -223,7 +223,7 @@ fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
-/// `16384` as `16,384`.
+/// `12345` as `12,345`.
 fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -236,7 +236,7 @@ fn thousands(count: u64) -> String {
     text
 }
 
-/// How often one byte must double to be `count` bytes, in tenths: `65536` as `16`, `10404` as `13.3`.
+/// How often one byte must double to be `count` bytes, in tenths: `4096` as `12`, `10404` as `13.3`.
 #[expect(clippy::cast_precision_loss, reason = "a tenth is all that is shown")]
 fn doublings(count: u64) -> String {
     let text = format!("{:.1}", (count.max(1) as f64).log2());

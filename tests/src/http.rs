@@ -60,7 +60,8 @@ pub fn raw(port: u16, request: &[u8]) -> Result<Answer> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Result<Answer> {
+/// Takes an answer apart.
+pub fn parse(bytes: &[u8]) -> Result<Answer> {
     let end =
         bytes.windows(4).position(|w| w == b"\r\n\r\n").context("an answer without an end of its headers")?;
     let head = std::str::from_utf8(&bytes[..end])?;
