@@ -63,6 +63,7 @@ function start() {
   poster.hidden = true;
   stop.disabled = restart.disabled = false;
   stage.append(frame);
+  stage.scrollIntoView({ block: "nearest" });
   fit();
   focus.give();
 }
