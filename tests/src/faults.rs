@@ -12,8 +12,22 @@ use crate::{Installation, Ran};
 
 /// The calls by which a publish changes anything.
 pub const CHANGES: &[&str] = &[
-    "openat", "write", "pwrite64", "mkdir", "linkat", "symlink", "rename", "unlink", "unlinkat", "rmdir", "ftruncate",
-    "fchmod", "utimensat", "fsync", "fdatasync", "syncfs",
+    "openat",
+    "write",
+    "pwrite64",
+    "mkdir",
+    "linkat",
+    "symlink",
+    "rename",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "ftruncate",
+    "fchmod",
+    "utimensat",
+    "fsync",
+    "fdatasync",
+    "syncfs",
 ];
 
 /// One call of one thread.
@@ -36,7 +50,12 @@ fn strace(here: &Installation, options: &[String], arguments: &[&str]) -> Comman
 
 /// Runs to the end and returns the calls that were made: all of a rare one, `most` of a frequent one, evenly chosen
 /// with the first and the last among them.
-pub fn points(here: &Installation, arguments: &[&str], calls: &[&'static str], most: usize) -> Result<Vec<Point>> {
+pub fn points(
+    here: &Installation,
+    arguments: &[&str],
+    calls: &[&'static str],
+    most: usize,
+) -> Result<Vec<Point>> {
     let log = here.data("").with_file_name("strace.log");
     let options = ["-o".to_owned(), log.display().to_string(), format!("-etrace={}", calls.join(","))];
     let ran = Ran::of(&strace(here, &options, arguments).output().context("cannot run strace")?);
@@ -56,7 +75,8 @@ pub fn points(here: &Installation, arguments: &[&str], calls: &[&'static str], m
     }
     let chosen = |(call, count): (&'static str, usize)| {
         let steps = most.min(count);
-        (0..steps).map(move |i| Point { call, nth: if steps < 2 { 1 } else { 1 + i * (count - 1) / (steps - 1) } })
+        (0..steps)
+            .map(move |i| Point { call, nth: if steps < 2 { 1 } else { 1 + i * (count - 1) / (steps - 1) } })
     };
     Ok(deepest.into_iter().flat_map(chosen).collect())
 }

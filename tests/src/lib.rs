@@ -119,7 +119,10 @@ impl Installation {
     /// The same installation, origins and source, with a data folder of its own.
     pub fn second_data(&self, name: &str) -> Result<SecondData> {
         let config = self.config().with_file_name(format!("{name}.toml"));
-        fs::write(&config, fs::read_to_string(self.config())?.replace("data = \"data\"", &format!("data = {name:?}")))?;
+        fs::write(
+            &config,
+            fs::read_to_string(self.config())?.replace("data = \"data\"", &format!("data = {name:?}")),
+        )?;
         Ok(SecondData { data: config.with_file_name(name), config })
     }
 
@@ -235,7 +238,10 @@ impl Served {
     /// Looks at the tree that is served.
     pub fn by(here: &Installation) -> Result<Self> {
         let read = |path: &str| fs::read(here.data("live").join(path)).with_context(|| path.to_owned());
-        Ok(Self { tree: here.live()?, bytes: [read("site/index.html")?, read("content/moth/hitch/index.html")?] })
+        Ok(Self {
+            tree: here.live()?,
+            bytes: [read("site/index.html")?, read("content/moth/hitch/index.html")?],
+        })
     }
 }
 

