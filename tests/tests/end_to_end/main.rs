@@ -8,6 +8,7 @@ mod egress;
 mod feeds;
 mod live_headers;
 mod nginx_config;
+mod pages;
 mod playing;
 mod publish_faults;
 mod sandbox;
