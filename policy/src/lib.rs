@@ -8,6 +8,7 @@
 //! | [`limits`] | sizes, counts and times, each with its unit in its name |
 //! | [`headers`] | the response headers of the two origins, rendered for a deployment |
 //! | [`grants`] | the frame's tokens and what each declared capability hands over |
+//! | [`python`] | what a Python function may import and what it may not |
 //! | [`config`] | `tinyfiles.toml`: the origins, ports and folders of one installation |
 //!
 //! It knows nothing of the catalogue, and it opens no file but the configuration.
@@ -16,10 +17,22 @@ pub mod config;
 pub mod grants;
 pub mod headers;
 pub mod limits;
+pub mod python;
 
 pub use config::Config;
 pub use grants::{Capability, grants};
 pub use limits::limits;
+pub use python::python;
+
+/// Every data file with its text, in a fixed order: what a policy digest is made of.
+pub fn sources() -> [(&'static str, &'static str); 4] {
+    [
+        ("grants.toml", include_str!("../data/grants.toml")),
+        ("headers.toml", include_str!("../data/headers.toml")),
+        ("limits.toml", include_str!("../data/limits.toml")),
+        ("python.toml", include_str!("../data/python.toml")),
+    ]
+}
 
 /// Reads one of the compiled-in data files.
 ///
