@@ -65,12 +65,29 @@ mod tests {
 
     #[test]
     fn the_published_lists_are_these() {
-        for module in ["math", "random", "json", "itertools", "functools", "collections", "re", "datetime", "string"] {
+        for module in
+            ["math", "random", "json", "itertools", "functools", "collections", "re", "datetime", "string"]
+        {
             assert!(python().safe.modules.iter().any(|m| m == module), "{module}");
         }
         let banned = [
-            "os", "sys", "subprocess", "shutil", "ctypes", "platform", "builtins", "socket", "urllib", "requests",
-            "http", "ftplib", "asyncio", "importlib", "inspect", "pickle", "marshal",
+            "os",
+            "sys",
+            "subprocess",
+            "shutil",
+            "ctypes",
+            "platform",
+            "builtins",
+            "socket",
+            "urllib",
+            "requests",
+            "http",
+            "ftplib",
+            "asyncio",
+            "importlib",
+            "inspect",
+            "pickle",
+            "marshal",
         ];
         for module in banned {
             assert!(python().refuses(module).is_some(), "{module}");

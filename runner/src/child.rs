@@ -40,10 +40,10 @@ pub struct Prepared {
     pub privilege: Privilege,
     /// The identity, and what the self-check wants to find.
     pub expected: Expected,
-    /// The filter that kills.
+    /// The filter.
     pub filter: Vec<Instruction>,
-    /// The filter that asks the supervisor's listener where the other kills.
-    pub filter_heard: Vec<Instruction>,
+    /// Whether it asks the supervisor's listener where it would kill.
+    pub listening: bool,
     /// Bounds of the answer.
     pub bounds: Bounds,
     /// The largest request.
@@ -57,8 +57,6 @@ pub struct Order {
     pub slot: u8,
     /// The steps to take: all of them, but in measurements.
     pub steps: Steps,
-    /// Whether denied calls go to a listener.
-    pub listen: bool,
 }
 
 /// Lives. `fds` are frames, print, errors, in this order.
@@ -66,7 +64,9 @@ pub fn live(prepared: &Prepared, engine: &Engine, order: Order, fds: [OwnedFd; 3
     // 1 to 14, as numbered in `Step`; the namespaces came with the fork.
     let (hello, status) = match confine(prepared, order, fds) {
         Ok(listener) => (Hello::Confined { steps: order.steps, listener }, 0),
-        Err(e) => (Hello::Refused { step: e.step, errno: e.source.raw_os_error().unwrap_or(0) }, EXIT_REFUSED),
+        Err(e) => {
+            (Hello::Refused { step: e.step, errno: e.source.raw_os_error().unwrap_or(0) }, EXIT_REFUSED)
+        }
     };
     // 15. Say so, before a byte of the request is read.
     if write_all(&hello.to_frame()).is_err() || status != 0 {
@@ -106,7 +106,7 @@ fn confine(prepared: &Prepared, order: Order, fds: [OwnedFd; 3]) -> Result<Optio
     if !steps.has(Step::Seccomp) {
         return Ok(None);
     }
-    filter(prepared, order.listen).map_err(ConfineError::at(Step::Seccomp))
+    filter(prepared).map_err(ConfineError::at(Step::Seccomp))
 }
 
 fn join(prepared: &Prepared, slot: u8) -> io::Result<()> {
@@ -144,16 +144,20 @@ fn no_new_privs() -> io::Result<()> {
     if watch[0].hung_up() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
 }
 
-fn filter(prepared: &Prepared, listen: bool) -> io::Result<Option<i32>> {
-    let listener = if listen {
-        Some(seccomp::load_with_listener(&prepared.filter_heard)?)
+fn filter(prepared: &Prepared) -> io::Result<Option<i32>> {
+    let listener = if prepared.listening {
+        Some(seccomp::load_with_listener(&prepared.filter)?)
     } else {
         seccomp::load(&prepared.filter)?;
         None
     };
     // The zygote's filter hides clone3 as well; what only this one does is refuse a new listener or domain, and that
     // would end the child. `clone3_is_hidden` shows that filters answer at all.
-    if seccomp::clone3_is_hidden() { Ok(listener) } else { Err(io::Error::other("the filter does not answer")) }
+    if seccomp::clone3_is_hidden() {
+        Ok(listener)
+    } else {
+        Err(io::Error::other("the filter does not answer"))
+    }
 }
 
 fn write_all(mut bytes: &[u8]) -> io::Result<()> {

@@ -140,7 +140,7 @@ impl Engine {
         let described = self
             .prelude
             .bind(py)
-            .call_method1("describe", (error.value(py),))
+            .call_method1("describe", (error.clone_ref(py).into_value(py),))
             .and_then(|d| d.extract::<(String, String, u32, Vec<(u32, String)>)>());
         Reply::Raised(match described {
             Ok((kind, message, line, frames)) => Raised { kind, message, line, frames },

@@ -275,9 +275,9 @@ impl<B: Build> Parser<'_, B> {
         let mut out = String::new();
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
-            let plain = rest.find(|c: char| c == '"' || c == '\\' || c < ' ').ok_or_else(|| {
-                JsonError::here("a string without an end")
-            })?;
+            let plain = rest
+                .find(|c: char| c == '"' || c == '\\' || c < ' ')
+                .ok_or_else(|| JsonError::here("a string without an end"))?;
             let (before, after) = rest.split_at(plain);
             out.push_str(before);
             self.at += plain;
@@ -363,8 +363,17 @@ mod tests {
     #[test]
     fn valid_texts_pass() {
         for text in [
-            "null", " true ", "-0", "1.5e+3", "[]", "{}", "[1,\"a\",{\"b\":[null]}]", r#""\u00e9\ud83d\ude00\n""#,
-            "\"é\u{2028}\"", "[[[[]]]]", "123456789012345678901234567890",
+            "null",
+            " true ",
+            "-0",
+            "1.5e+3",
+            "[]",
+            "{}",
+            "[1,\"a\",{\"b\":[null]}]",
+            r#""\u00e9\ud83d\ude00\n""#,
+            "\"é\u{2028}\"",
+            "[[[[]]]]",
+            "123456789012345678901234567890",
         ] {
             assert_eq!(verdict(text), "ok", "{text}");
         }

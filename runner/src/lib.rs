@@ -15,7 +15,7 @@
 //!   (`CLONE_PARENT`), which holds its pidfd, kills it at the deadline and reaps it. It is process 1 of its pid
 //!   namespace, so its death ends whatever it started.
 //!
-//! Between them run four things. The control socket (`SOCK_SEQPACKET`, supervisor to zygote) carries orders of five
+//! Between them run four things. The control socket (`SOCK_SEQPACKET`, supervisor to zygote) carries orders of four
 //! bytes with three descriptors, answered with a pid and a pidfd. The frames (a socket pair, the child's number 0)
 //! carry the request one way and `Hello` and a reply the other. Two pipes (numbers 1 and 2) carry what user code
 //! prints. The files through which a child joins its cgroups were given to the zygote at its start.
@@ -43,9 +43,11 @@
 //! | [`json`] | strict JSON, both ways |
 //! | [`outcome`] | how a call ended |
 //! | [`cache`] | compiled code by digest |
+//! | [`bench`] | what a call costs |
 //! | [`inspect`] | a child as the host sees it |
 //! | [`sys`] | the only unsafe code beside the CPython boundary |
 
+pub mod bench;
 pub mod cache;
 pub mod child;
 pub mod confine;

@@ -122,7 +122,9 @@ impl Outcome {
             Outcome::OutputLimit(Stream::Frames) => {
                 format!("The function wrote more than {} bytes as its answer.", limits.output_bytes_max)
             }
-            Outcome::BadAnswer { path, why } => format!("The answer is not acceptable JSON at {path}: {why}."),
+            Outcome::BadAnswer { path, why } => {
+                format!("The answer is not acceptable JSON at {path}: {why}.")
+            }
             Outcome::Denied { call: Some(call) } => {
                 format!("The function used the system call `{call}`, which no function may use.")
             }
@@ -190,8 +192,12 @@ mod tests {
 
     #[test]
     fn an_error_shows_its_line_and_frames() {
-        let raised =
-            Raised { kind: "KeyError".into(), message: "'x'".into(), line: 4, frames: vec![(9, "run".into())] };
+        let raised = Raised {
+            kind: "KeyError".into(),
+            message: "'x'".into(),
+            line: 4,
+            frames: vec![(9, "run".into())],
+        };
         let outcome = Outcome::Error(raised);
         assert_eq!(outcome.sentence(), "KeyError: 'x' (line 4)");
         assert_eq!(outcome.to_json()["frames"][0]["function"], "run");

@@ -52,13 +52,15 @@ pub struct Options {
     pub cgroup: Option<String>,
     /// Whether calls with fewer than all steps may be asked for.
     pub lenient: bool,
+    /// Whether denied system calls are named, as a dry run does. The zygote then has no filter of its own.
+    pub listening: bool,
 }
 
 impl Options {
     /// For one call at a time in `mode`, started from the running program.
     pub fn new(mode: Mode) -> io::Result<Options> {
         let program = std::env::current_exe()?;
-        Ok(Options { program, mode, calls_max: 1, cgroup: None, lenient: false })
+        Ok(Options { program, mode, calls_max: 1, cgroup: None, lenient: false, listening: false })
     }
 }
 
@@ -108,8 +110,6 @@ pub struct Call<'a> {
     pub inputs: &'a [u8],
     /// The time it may take, compiling included.
     pub wall: Duration,
-    /// Whether a denied system call is named.
-    pub listen: bool,
     /// Whether the host looks at the child before it gets its request.
     pub inspect: bool,
     /// The steps to take: all, but in measurements and with `--unproved`.
@@ -120,7 +120,7 @@ impl<'a> Call<'a> {
     /// With every step and the limits of the policy.
     pub fn new(source: &'a [u8], inputs: &'a [u8]) -> Call<'a> {
         let wall = Duration::from_secs(policy::limits().python.wall_seconds_max.into());
-        Call { source, inputs, wall, listen: false, inspect: false, steps: Steps::ALL }
+        Call { source, inputs, wall, inspect: false, steps: Steps::ALL }
     }
 }
 
@@ -141,7 +141,13 @@ pub struct Report {
 
 impl Report {
     fn only(outcome: Outcome) -> Report {
-        Report { outcome, printed: Vec::new(), errors: Vec::new(), wall: Duration::ZERO, memory_peak_bytes: 0 }
+        Report {
+            outcome,
+            printed: Vec::new(),
+            errors: Vec::new(),
+            wall: Duration::ZERO,
+            memory_peak_bytes: 0,
+        }
     }
 }
 
@@ -294,7 +300,12 @@ impl Supervisor {
     }
 
     /// One child, from slot to slot. The second value is the code that it compiled.
-    fn run(&self, request: &Request, call: &Call<'_>, wall: Duration) -> Result<(Report, Option<Vec<u8>>), RunError> {
+    fn run(
+        &self,
+        request: &Request,
+        call: &Call<'_>,
+        wall: Duration,
+    ) -> Result<(Report, Option<Vec<u8>>), RunError> {
         let slot = self.take_slot();
         let result = self.run_in(slot, request, call, wall);
         let recycled = self.slot(slot).map_or(Ok(()), cgroup::Slot::recycle);
@@ -330,7 +341,7 @@ impl Supervisor {
         let before = self.slot(slot).map_or(Ok(Counters::default()), cgroup::Slot::counters);
         let before = before.map_err(io("cgroup counters"))?;
         let started = Instant::now();
-        let order = Order { slot, steps: call.steps, listen: call.listen };
+        let order = Order { slot, steps: call.steps };
         let mut watched = self.fork(order)?;
         let stop = watched.watch(request, call, started + wall);
         if !matches!(stop, Ok(Stop::Ended)) {
@@ -386,6 +397,7 @@ impl Supervisor {
             printed: Pipe { end: Some(printed), bytes: Vec::new() },
             errors: Pipe { end: Some(errors), bytes: Vec::new() },
             listener: None,
+            listening: self.options.listening && order.steps.has(Step::Seccomp),
         })
     }
 }
@@ -421,16 +433,16 @@ fn start_zygote(
     count: u8,
 ) -> Result<Zygote, RunError> {
     let (control, theirs) = socket::pair().map_err(io("socket pair"))?;
-    let start = Start { mode: options.mode, slots: count, lenient: options.lenient };
+    let start =
+        Start { mode: options.mode, slots: count, lenient: options.lenient, listening: options.listening };
     let mut command = Command::new(&options.program);
     command.arg("zygote").args(start.to_args()).env_clear();
     command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::inherit());
     let process = keeper.spawn(command).map_err(io("starting the zygote"))?;
     let mut zygote = Zygote { control, process, privilege: Privilege::Root, restarts: 0 };
     for slot in 0..count {
-        let joins: Vec<BorrowedFd<'_>> = slots
-            .and_then(|s| s.all().get(usize::from(slot)))
-            .map_or_else(Vec::new, |s| s.joins().collect());
+        let joins: Vec<BorrowedFd<'_>> =
+            slots.and_then(|s| s.all().get(usize::from(slot))).map_or_else(Vec::new, |s| s.joins().collect());
         let sent = socket::send(zygote.control.as_fd(), &zygote::slot_bytes(slot), &joins);
         sent.map_err(|e| RunError::Zygote(format!("it ended at its start ({e})")))?;
     }
@@ -451,7 +463,10 @@ fn refuse(call: &Call<'_>) -> Option<Outcome> {
     let bytes = u64::try_from(call.source.len()).unwrap_or(u64::MAX);
     if bytes > limits.work.python_bytes_max {
         let most = limits.work.python_bytes_max;
-        return Some(Outcome::rejected("SourceError", format!("the file has {bytes} bytes; {most} are allowed")));
+        return Some(Outcome::rejected(
+            "SourceError",
+            format!("the file has {bytes} bytes; {most} are allowed"),
+        ));
     }
     if let Err(e) = std::str::from_utf8(call.source) {
         let place = e.valid_up_to();
@@ -463,11 +478,16 @@ fn refuse(call: &Call<'_>) -> Option<Outcome> {
     let bytes = u64::try_from(call.inputs.len()).unwrap_or(u64::MAX);
     if bytes > limits.python.inputs_bytes_max {
         let most = limits.python.inputs_bytes_max;
-        return Some(Outcome::rejected("InputsError", format!("the inputs have {bytes} bytes; {most} are allowed")));
+        return Some(Outcome::rejected(
+            "InputsError",
+            format!("the inputs have {bytes} bytes; {most} are allowed"),
+        ));
     }
     match json::check(call.inputs, limits.python.json_depth_max) {
         Ok(_) => None,
-        Err(e) => Some(Outcome::rejected("InputsError", format!("the inputs are not acceptable JSON at {e}"))),
+        Err(e) => {
+            Some(Outcome::rejected("InputsError", format!("the inputs are not acceptable JSON at {e}")))
+        }
     }
 }
 
@@ -495,6 +515,7 @@ struct Watched {
     printed: Pipe,
     errors: Pipe,
     listener: Option<OwnedFd>,
+    listening: bool,
 }
 
 #[derive(Debug)]
@@ -531,7 +552,7 @@ impl Watched {
     fn watch(&mut self, request: &Request, call: &Call<'_>, deadline: Instant) -> Result<Stop, RunError> {
         let request = request.to_frame();
         // A listener or a look from outside comes before the request; otherwise it waits in the socket.
-        let hold = call.listen || call.inspect;
+        let hold = self.listening || call.inspect;
         let mut unsent: &[u8] = &request;
         loop {
             let may_send = !hold || self.hello.is_some();
@@ -572,7 +593,9 @@ impl Watched {
             Ok(put) => Ok(bytes.get(put..).unwrap_or_default()),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(bytes),
             // It has closed its end; how it ends says the rest.
-            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(&[]),
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                Ok(&[])
+            }
             Err(e) => Err(RunError::Io { what: "sending a request", source: e }),
         }
     }
@@ -586,7 +609,8 @@ impl Watched {
         if !whole || !self.errors.drain(rest).map_err(io("reading errors"))? {
             return Ok(Some(Stop::Flood(Stream::Print)));
         }
-        let frames_max = usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX).max(request_bytes_max());
+        let frames_max =
+            usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX).max(request_bytes_max());
         let mut buffer = [0; 16_384];
         loop {
             match fd::read(self.frames.as_fd(), &mut buffer) {
@@ -620,14 +644,15 @@ impl Watched {
             return Err(RunError::Refused { step, errno });
         }
         if let Hello::Confined { steps, listener } = hello {
-            if steps != call.steps || listener.is_some() != call.listen {
+            if steps != call.steps || listener.is_some() != self.listening {
                 return Err(RunError::Silent);
             }
             if call.inspect {
-                inspect::look(self.pid, call.listen).map_err(RunError::Inspection)?;
+                inspect::look(self.pid, self.listening).map_err(RunError::Inspection)?;
             }
             if let Some(number) = listener {
-                let taken = seccomp::take_fd(self.pidfd.as_fd(), number).map_err(io("taking the listener"))?;
+                let taken =
+                    seccomp::take_fd(self.pidfd.as_fd(), number).map_err(io("taking the listener"))?;
                 self.listener = Some(taken);
             }
         }

@@ -155,7 +155,11 @@ impl<'a> Parts<'a> {
 
     fn text(&mut self) -> Result<String, WireError> {
         let text = std::str::from_utf8(self.bytes()?).map_err(|_| WireError::Malformed(self.kind))?;
-        if text.chars().count() > TEXT_MAX { Err(WireError::Malformed(self.kind)) } else { Ok(text.to_owned()) }
+        if text.chars().count() > TEXT_MAX {
+            Err(WireError::Malformed(self.kind))
+        } else {
+            Ok(text.to_owned())
+        }
     }
 
     fn end(self) -> Result<(), WireError> {
@@ -220,7 +224,9 @@ impl Hello {
 
     /// From the kind and payload of a frame.
     pub fn parse(kind: u8, payload: &[u8]) -> Result<Hello, WireError> {
-        let Ok([a, b, c, d, e, f]) = <[u8; 6]>::try_from(payload) else { return Err(WireError::Malformed(kind)) };
+        let Ok([a, b, c, d, e, f]) = <[u8; 6]>::try_from(payload) else {
+            return Err(WireError::Malformed(kind));
+        };
         let (first, second) = (u16::from_le_bytes([a, b]), i32::from_le_bytes([c, d, e, f]));
         match kind {
             HELLO_CONFINED => Ok(Hello::Confined {
@@ -318,15 +324,20 @@ mod tests {
         assert_eq!(hex(&hello.to_frame()), "1006000000ff3fffffffff");
         assert_eq!(hex(&Hello::Refused { step: Step::Tmp, errno: 1 }.to_frame()), "1106000000020001000000");
         assert_eq!(hex(&Reply::Answer(b"1".to_vec()).to_frame()), "200100000031");
-        let raised = Raised { kind: "E".into(), message: "m".into(), line: 2, frames: vec![(2, "run".into())] };
+        let raised =
+            Raised { kind: "E".into(), message: "m".into(), line: 2, frames: vec![(2, "run".into())] };
         let expected = "211d0000000100000045010000006d0200000001000000020000000300000072756e";
         assert_eq!(hex(&Reply::Raised(raised).to_frame()), expected.replace("0100000006d", "010000006d"));
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let raised =
-            Raised { kind: "K".into(), message: "é".into(), line: 7, frames: vec![(1, "a".into()), (7, "b".into())] };
+        let raised = Raised {
+            kind: "K".into(),
+            message: "é".into(),
+            line: 7,
+            frames: vec![(1, "a".into()), (7, "b".into())],
+        };
         for reply in [
             Reply::Answer(b"[1]".to_vec()),
             Reply::Compiled(vec![0, 1, 2]),
@@ -372,7 +383,8 @@ mod tests {
             assert_eq!(Reply::parse(bytes), Err(error), "{bytes:?}");
         }
         // Every cut and every flipped bit of a real frame is either refused or another well-formed frame.
-        let raised = Raised { kind: "E".into(), message: "m".into(), line: 2, frames: vec![(2, "run".into())] };
+        let raised =
+            Raised { kind: "E".into(), message: "m".into(), line: 2, frames: vec![(2, "run".into())] };
         let whole = Reply::Raised(raised).to_frame();
         for end in 0..whole.len() {
             assert!(Reply::parse(&whole[..end]).is_err());
@@ -388,8 +400,11 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_where_they_are_written() {
-        let raised = Raised { message: "é".repeat(5_000), frames: vec![(1, "f".into()); 40], ..Raised::default() };
-        let Ok(Reply::Raised(read)) = Reply::parse(&Reply::Raised(raised).to_frame()) else { panic!("parse") };
+        let raised =
+            Raised { message: "é".repeat(5_000), frames: vec![(1, "f".into()); 40], ..Raised::default() };
+        let Ok(Reply::Raised(read)) = Reply::parse(&Reply::Raised(raised).to_frame()) else {
+            panic!("parse")
+        };
         assert_eq!((read.message.chars().count(), read.frames.len()), (TEXT_MAX, FRAMES_MAX));
     }
 }

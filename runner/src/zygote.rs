@@ -28,6 +28,9 @@ pub struct Start {
     pub slots: u8,
     /// Whether orders with fewer than all steps are carried out: measurements and `--unproved` only.
     pub lenient: bool,
+    /// Whether denied calls go to a listener that learns their number. The kernel prefers a filter that kills to one
+    /// that asks, so the zygote then has none of its own.
+    pub listening: bool,
 }
 
 /// A message of the zygote.
@@ -53,7 +56,9 @@ impl Said {
         match self {
             Said::Ready(Privilege::Root) => vec![b'R', 0],
             Said::Ready(Privilege::UserNamespace) => vec![b'R', 1],
-            Said::Failed(why) => [b"X", why.as_bytes().get(..MESSAGE_MAX - 1).unwrap_or(why.as_bytes())].concat(),
+            Said::Failed(why) => {
+                [b"X", why.as_bytes().get(..MESSAGE_MAX - 1).unwrap_or(why.as_bytes())].concat()
+            }
             Said::Forked(pid) => [&b"C"[..], &pid.to_le_bytes()].concat(),
             Said::NotForked(errno) => [&b"E"[..], &errno.to_le_bytes()].concat(),
         }
@@ -74,9 +79,9 @@ impl Said {
 }
 
 /// The message that gives an order; three descriptors go with it.
-pub fn order_bytes(order: Order) -> [u8; 5] {
+pub fn order_bytes(order: Order) -> [u8; 4] {
     let [low, high] = order.steps.bits().to_le_bytes();
-    [ORDER, order.slot, low, high, u8::from(order.listen)]
+    [ORDER, order.slot, low, high]
 }
 
 /// The message that hands over the files of a slot.
@@ -86,15 +91,16 @@ pub fn slot_bytes(slot: u8) -> [u8; 2] {
 
 impl Start {
     /// As arguments of `runner zygote`.
-    pub fn to_args(self) -> [String; 3] {
+    pub fn to_args(self) -> [String; 4] {
         let mode = if self.mode == Mode::Bare { "bare" } else { "guarded" };
         let care = if self.lenient { "lenient" } else { "strict" };
-        [mode.to_owned(), self.slots.to_string(), care.to_owned()]
+        let ears = if self.listening { "listening" } else { "deaf" };
+        [mode.to_owned(), self.slots.to_string(), care.to_owned(), ears.to_owned()]
     }
 
     /// From its arguments.
     pub fn from_args(args: &[String]) -> Option<Start> {
-        let [mode, slots, care] = args else { return None };
+        let [mode, slots, care, ears] = args else { return None };
         Some(Start {
             mode: match mode.as_str() {
                 "guarded" => Mode::Guarded,
@@ -103,6 +109,7 @@ impl Start {
             },
             slots: slots.parse().ok()?,
             lenient: care == "lenient",
+            listening: ears == "listening",
         })
     }
 }
@@ -141,8 +148,8 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
     }
     landlock::available().map_err(|e| format!("landlock: {e}"))?;
     let compile = |role, kill| Policy::of(role).map(|p| p.compile(kill)).map_err(|e| e.to_string());
-    let filter = compile(Role::Python, KillBy::Kernel)?;
-    let filter_heard = compile(Role::Python, KillBy::Listener)?;
+    let kill = if start.listening { KillBy::Listener } else { KillBy::Kernel };
+    let filter = compile(Role::Python, kill)?;
     let own_filter = compile(Role::Zygote, KillBy::Kernel)?;
     engine.seal().map_err(|e| e.to_string())?;
     let (privilege, bounding) = confine(limits.uid, limits.gid)?;
@@ -160,14 +167,16 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
             tmp_inodes: limits.tmp_inodes_max.into(),
         },
         filter,
-        filter_heard,
+        listening: start.listening,
         bounds: Bounds {
             output_bytes_max: usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX),
             depth_max: limits.json_depth_max,
         },
         request_bytes_max: crate::supervisor::request_bytes_max(),
     };
-    seccomp::load(&own_filter).map_err(|e| format!("zygote seccomp: {e}"))?;
+    if !start.listening {
+        seccomp::load(&own_filter).map_err(|e| format!("zygote seccomp: {e}"))?;
+    }
     Ok((prepared, engine))
 }
 
@@ -184,13 +193,12 @@ fn confine(uid: u32, gid: u32) -> Result<(Privilege, Vec<u32>), String> {
 
 fn fork_on_order(control: &OwnedFd, start: Start, prepared: &Prepared, engine: &Engine) -> io::Result<()> {
     loop {
-        let (mut bytes, mut fds) = ([0; 5], Vec::with_capacity(3));
+        let (mut bytes, mut fds) = ([0; 4], Vec::with_capacity(3));
         if socket::receive(control.as_fd(), &mut bytes, &mut fds)? == 0 {
             return Ok(());
         }
-        let [kind, slot, low, high, listen] = bytes;
-        let order =
-            Order { slot, steps: Steps::from_bits(u16::from_le_bytes([low, high])), listen: listen != 0 };
+        let [kind, slot, low, high] = bytes;
+        let order = Order { slot, steps: Steps::from_bits(u16::from_le_bytes([low, high])) };
         let complete = order.steps == Steps::ALL || start.lenient;
         let Ok(fds) = <[OwnedFd; 3]>::try_from(fds) else { return Err(io::ErrorKind::InvalidData.into()) };
         if kind != ORDER || !complete {
@@ -232,7 +240,7 @@ mod tests {
 
     #[test]
     fn arguments_are_read_back() {
-        let start = Start { mode: Mode::Bare, slots: 4, lenient: true };
+        let start = Start { mode: Mode::Bare, slots: 4, lenient: true, listening: false };
         assert_eq!(Start::from_args(&start.to_args()), Some(start));
         assert_eq!(Start::from_args(&["guarded".into()]), None);
     }

@@ -78,13 +78,14 @@ fn call(asked: &Asked, source: &[u8], inputs: &[u8]) -> Result<Report, String> {
     let mut options = Options::new(mode).map_err(|e| e.to_string())?;
     options.cgroup.clone_from(&asked.cgroup);
     options.lenient = asked.unproved;
+    options.listening = true;
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
     let steps = if supervisor.has_cgroups() { Steps::ALL } else { Steps::ALL.without(Step::Cgroup) };
     if asked.unproved {
         let missing = if supervisor.has_cgroups() { "nothing" } else { "the cgroup limits" };
         eprintln!("runner: --unproved: {missing} missing; this says nothing about how a server would run it");
     }
-    let call = Call { listen: true, steps, ..Call::new(source, inputs) };
+    let call = Call { steps, ..Call::new(source, inputs) };
     supervisor.call(&call).map_err(|e| e.to_string())
 }
 
@@ -95,7 +96,8 @@ fn show(asked: &Asked, report: &Report) -> ExitCode {
     if asked.json {
         let mut object = report.outcome.to_json();
         if let serde_json::Value::Object(object) = &mut object {
-            object.insert("wall_us".into(), u64::try_from(report.wall.as_micros()).unwrap_or(u64::MAX).into());
+            object
+                .insert("wall_us".into(), u64::try_from(report.wall.as_micros()).unwrap_or(u64::MAX).into());
             object.insert("memory_peak_bytes".into(), report.memory_peak_bytes.into());
         }
         eprintln!("{object}");

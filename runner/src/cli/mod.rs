@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the program's face")]
 
+mod bench;
 mod call;
 
 use std::process::ExitCode;
@@ -15,6 +16,9 @@ runner: one small untrusted Python function at a time, sealed
       one call as the server would run it; the result on stdout, print and outcome on stderr
       exit: 0 ok, 10 error, 11 timeout, 12 memory, 13 processes, 14 output_limit, 15 bad_answer, 16 denied, 17 crash,
       18 closed, 2 usage; with --unproved never 0: 3 where it would be
+
+  runner bench [--json] [--rounds N] [--seconds N]
+      what a call costs beside a bare fork of the same zygote, in one interleaved run
 ";
 
 /// Exit code for a command line that makes no sense.
@@ -26,6 +30,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         None => ("help", args),
     };
     match command {
+        "bench" => bench::run(rest),
         "call" => call::run(rest),
         "zygote" => fork_on_order(rest),
         "help" | "--help" | "-h" => {
@@ -44,7 +49,9 @@ fn usage(problem: &str) -> ExitCode {
 
 /// `runner zygote`: not for people; the supervisor starts it.
 fn fork_on_order(args: &[String]) -> ExitCode {
-    let Some(start) = zygote::Start::from_args(args) else { return usage("`zygote` is started by the supervisor") };
+    let Some(start) = zygote::Start::from_args(args) else {
+        return usage("`zygote` is started by the supervisor");
+    };
     match zygote::run(start) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

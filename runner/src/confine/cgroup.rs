@@ -53,7 +53,9 @@ pub struct Base {
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     /// A controller is mounted nowhere.
-    #[error("no cgroup controller `{0}` (v1 or v2) is available; boot with cgroups or delegate a cgroup to this user")]
+    #[error(
+        "no cgroup controller `{0}` (v1 or v2) is available; boot with cgroups or delegate a cgroup to this user"
+    )]
     Missing(&'static str),
     /// A directory cannot be made or written.
     #[error("{path}: {source}; run as root, or name a cgroup that you own with --cgroup")]
@@ -127,7 +129,7 @@ fn v2_base(line: &str, own: &str, below: Option<&str>, controller: &'static str)
 
 fn join(point: &str, root: &str, place: &str) -> PathBuf {
     let inside = place.strip_prefix(root).unwrap_or(place).trim_start_matches('/');
-    Path::new(point).join(inside)
+    if inside.is_empty() { PathBuf::from(point) } else { Path::new(point).join(inside) }
 }
 
 /// All slots of one supervisor. Dropping it removes their directories.
@@ -171,7 +173,11 @@ impl Slots {
         }
         let stamp = stamp();
         for n in 0..count {
-            prepared.slots.push(Slot::make(&bases, &format!("{PREFIX}{}-{stamp}-{n}", std::process::id()), limits)?);
+            prepared.slots.push(Slot::make(
+                &bases,
+                &format!("{PREFIX}{}-{stamp}-{n}", std::process::id()),
+                limits,
+            )?);
         }
         Ok(prepared)
     }
@@ -318,7 +324,11 @@ fn kill_all(dir: &Path) {
 /// What to write where for one controller.
 fn settings(version: Version, controller: &str, limits: Limits) -> Vec<(&'static str, String)> {
     let memory = limits.memory_bytes.to_string();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of one period, far below 2^53")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of one period, far below 2^53"
+    )]
     let quota = (limits.cpus * CPU_PERIOD_US as f64) as u64;
     match (version, controller) {
         (Version::V1, "memory") => vec![
@@ -415,7 +425,10 @@ mod tests {
         let mounts = format!("33 25 0:29 / {} rw,relatime - cgroup2 cgroup2 rw", root.path().display());
         let bases = find_bases(&mounts, "0::/user.slice", None).unwrap();
         assert_eq!(bases.len(), 1);
-        assert_eq!(bases[0], Base { version: Version::V2, path: own.clone(), controllers: CONTROLLERS.to_vec() });
+        assert_eq!(
+            bases[0],
+            Base { version: Version::V2, path: own.clone(), controllers: CONTROLLERS.to_vec() }
+        );
         fs::write(own.join("cgroup.controllers"), "cpu memory\n").unwrap();
         let missing = find_bases(&mounts, "0::/user.slice", None).unwrap_err();
         assert!(missing.to_string().starts_with("no cgroup controller `pids`"), "{missing}");
@@ -424,7 +437,8 @@ mod tests {
     #[test]
     fn limits_are_written_as_each_version_wants_them() {
         let limits = Limits { memory_bytes: 128 << 20, processes: 32, cpus: 0.5 };
-        let flat = |v, c| settings(v, c, limits).into_iter().map(|(f, v)| format!("{f}={v}")).collect::<Vec<_>>();
+        let flat =
+            |v, c| settings(v, c, limits).into_iter().map(|(f, v)| format!("{f}={v}")).collect::<Vec<_>>();
         assert_eq!(flat(Version::V2, "memory"), ["memory.max=134217728", "memory.swap.max=0"]);
         assert_eq!(flat(Version::V2, "cpu"), ["cpu.max=50000 100000"]);
         assert_eq!(flat(Version::V1, "cpu"), ["cpu.cfs_period_us=100000", "cpu.cfs_quota_us=50000"]);

@@ -28,8 +28,8 @@ pub fn shrink_zygote() -> io::Result<Vec<u32>> {
 
 /// The resource limits of a child. The cgroup and the deadline come first; these stand behind them.
 pub fn rlimits(tmp_bytes: u64, wall_seconds: u32) -> Vec<Rlimit> {
-    // Thread stacks are address space: 32 of 8 MiB beside the interpreter and the 128 MiB that the cgroup allows.
-    const ADDRESS_SPACE: u64 = 1 << 30;
+    // Threads reserve stacks and malloc arenas of 128 MiB each without using them; the cgroup counts what is used.
+    const ADDRESS_SPACE: u64 = 4 << 30;
     const OPEN_FILES: u64 = 64;
     let rows = [
         (libc::RLIMIT_AS, ADDRESS_SPACE),

@@ -405,7 +405,10 @@ mod tests {
     #[test]
     fn a_listener_hears_what_the_kernel_would_kill() {
         let program = Policy::of(Role::Python).unwrap().compile(KillBy::Listener);
-        assert_eq!(run(&program, ARCH_X86_64, number("socket").unwrap(), [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
+        assert_eq!(
+            run(&program, ARCH_X86_64, number("socket").unwrap(), [0; 6]),
+            libc::SECCOMP_RET_USER_NOTIF
+        );
         assert_eq!(run(&program, ARCH_X86_64, 599, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
     }
 

@@ -73,7 +73,8 @@ pub fn bounding_drop(cap: u32) -> io::Result<()> {
 
 /// Empties the ambient set.
 pub fn ambient_clear() -> io::Result<()> {
-    prctl(libc::PR_CAP_AMBIENT, libc::c_ulong::try_from(libc::PR_CAP_AMBIENT_CLEAR_ALL).unwrap_or(0)).map(|_| ())
+    prctl(libc::PR_CAP_AMBIENT, libc::c_ulong::try_from(libc::PR_CAP_AMBIENT_CLEAR_ALL).unwrap_or(0))
+        .map(|_| ())
 }
 
 /// Forbids this process and all it starts to gain privileges.

@@ -30,7 +30,8 @@ const RULE_PATH_BENEATH: u32 = 1;
 pub fn abi() -> io::Result<u32> {
     let none: *const RulesetAttr = std::ptr::null();
     // SAFETY: landlock_create_ruleset(2) with the version flag takes a null pointer and size zero.
-    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, CREATE_RULESET_VERSION) };
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, CREATE_RULESET_VERSION) };
     check_long(version).map(|v| u32::try_from(v).unwrap_or(0))
 }
 
@@ -38,7 +39,8 @@ pub fn abi() -> io::Result<u32> {
 pub fn create(attr: &RulesetAttr) -> io::Result<OwnedFd> {
     let size = size_of::<RulesetAttr>();
     // SAFETY: landlock_create_ruleset(2) reads `size` bytes of the borrowed struct.
-    let fd = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32) };
+    let fd =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32) };
     let fd = RawFd::try_from(check_long(fd)?).unwrap_or(-1);
     // SAFETY: the number was just returned by the kernel and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -49,7 +51,8 @@ pub fn allow_beneath(ruleset: BorrowedFd<'_>, parent: BorrowedFd<'_>, allowed: u
     let rule = PathBeneath { allowed, parent: parent.as_raw_fd() };
     let number = libc::SYS_landlock_add_rule;
     // SAFETY: landlock_add_rule(2) reads one path-beneath struct; both descriptors are open while borrowed.
-    let added = unsafe { libc::syscall(number, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const rule, 0u32) };
+    let added =
+        unsafe { libc::syscall(number, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const rule, 0u32) };
     check_long(added).map(|_| ())
 }
 

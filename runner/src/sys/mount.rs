@@ -12,7 +12,13 @@ pub fn unshare(flags: libc::c_int) -> io::Result<()> {
 }
 
 /// mount(2), with empty strings for what a call does not need.
-pub fn mount(source: &CStr, target: &CStr, fstype: &CStr, flags: libc::c_ulong, data: &CStr) -> io::Result<()> {
+pub fn mount(
+    source: &CStr,
+    target: &CStr,
+    fstype: &CStr,
+    flags: libc::c_ulong,
+    data: &CStr,
+) -> io::Result<()> {
     // SAFETY: mount(2) reads four NUL-terminated strings, all borrowed for the call.
     let done = unsafe {
         libc::mount(source.as_ptr(), target.as_ptr(), fstype.as_ptr(), flags, data.as_ptr().cast())

@@ -76,7 +76,8 @@ pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     let (no_info, no_flags) = (std::ptr::null::<libc::siginfo_t>(), 0u32);
     let number = libc::SYS_pidfd_send_signal;
     // SAFETY: pidfd_send_signal(2) takes a descriptor, a signal, an optional struct (null) and flags.
-    check_long(unsafe { libc::syscall(number, pidfd.as_raw_fd(), libc::SIGKILL, no_info, no_flags) }).map(|_| ())
+    check_long(unsafe { libc::syscall(number, pidfd.as_raw_fd(), libc::SIGKILL, no_info, no_flags) })
+        .map(|_| ())
 }
 
 /// Sends SIGKILL to a pid, for cgroups without `cgroup.kill`.

@@ -49,7 +49,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io:
         let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         // SAFETY: CMSG_LEN is arithmetic.
         let length = unsafe { libc::CMSG_LEN(fd_bytes(fds.len())) } as usize;
-        let head = libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
+        let head =
+            libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
         // SAFETY: `header` points to the start of the aligned buffer, which is larger than a header.
         unsafe { header.write(head) };
         // SAFETY: the data of a header lie right behind it, within the buffer.
