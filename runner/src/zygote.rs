@@ -151,7 +151,14 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
     let kill = if start.listening { KillBy::Listener } else { KillBy::Kernel };
     let filter = compile(Role::Python, kill)?;
     let own_filter = compile(Role::Zygote, KillBy::Kernel)?;
+    let bounds = Bounds {
+        output_bytes_max: usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX),
+        depth_max: limits.json_depth_max,
+    };
+    engine.rehearse(bounds).map_err(|e| e.to_string())?;
     engine.seal().map_err(|e| e.to_string())?;
+    process::trim_heap();
+    process::drop_clean_pages().map_err(|e| format!("clean pages: {e}"))?;
     let (privilege, bounding) = confine(limits.uid, limits.gid)?;
     let prepared = Prepared {
         joins,
@@ -168,10 +175,7 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
         },
         filter,
         listening: start.listening,
-        bounds: Bounds {
-            output_bytes_max: usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX),
-            depth_max: limits.json_depth_max,
-        },
+        bounds,
         request_bytes_max: crate::supervisor::request_bytes_max(),
     };
     if !start.listening {

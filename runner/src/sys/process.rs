@@ -86,6 +86,37 @@ pub fn kill_pid(pid: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(|_| ())
 }
 
+/// Gives free memory back and sorts what stays, so that the allocations of a child touch few pages.
+pub fn trim_heap() {
+    // SAFETY: malloc_trim(3) takes a number.
+    let _ = unsafe { libc::malloc_trim(0) };
+    // Trimming leaves what it merged in one unsorted list, which the next large request walks through and sorts: let
+    // that be this one. Below the size from which malloc asks the kernel instead.
+    const LARGE: usize = 100_000;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+}
+
+/// Unmaps the clean pages of this process's programs and libraries. They are read back on demand, and a fork does not
+/// copy their page tables anyway, so holding them only makes the process look large.
+pub fn drop_clean_pages() -> io::Result<()> {
+    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
+        let mut fields = line.split_whitespace();
+        let (Some(range), Some(rights)) = (fields.next(), fields.next()) else { continue };
+        let is_file = fields.nth(2).is_some_and(|inode| inode != "0");
+        // Only what was never writable: relocated pages would lose their relocations.
+        let is_text = rights.starts_with("r-x");
+        let ends =
+            range.split_once('-').map(|(a, b)| (usize::from_str_radix(a, 16), usize::from_str_radix(b, 16)));
+        if let (true, true, Some((Ok(start), Ok(end)))) = (is_file, is_text, ends) {
+            let address = std::ptr::without_provenance_mut(start);
+            // SAFETY: the range is executable code of a file, mapped private and never writable in this process, so
+            // its pages are the file's: madvise(2) MADV_DONTNEED makes the next access read them from there.
+            check(unsafe { libc::madvise(address, end - start, libc::MADV_DONTNEED) })?;
+        }
+    }
+    Ok(())
+}
+
 /// The effective uid and gid of this process.
 pub fn effective_ids() -> (u32, u32) {
     // SAFETY: geteuid(2) has no argument and cannot fail.
