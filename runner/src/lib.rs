@@ -45,16 +45,26 @@
 //! | [`cache`] | compiled code by digest |
 //! | [`bench`] | what a call costs |
 //! | [`inspect`] | a child as the host sees it |
+//! | [`suite`] | runs `python-test-suite.py` in both modes |
+//! | [`control`] | an attack outside the sandbox, which must succeed |
+//! | [`canary`] | what an attack may try to reach, and what tells |
+//! | [`gate`] | whether Python is open |
+//! | [`doctor`] | one line for each layer |
 //! | [`sys`] | the only unsafe code beside the CPython boundary |
 
 pub mod bench;
 pub mod cache;
+pub mod canary;
 pub mod child;
 pub mod confine;
+pub mod control;
+pub mod doctor;
 pub mod engine;
+pub mod gate;
 pub mod inspect;
 pub mod json;
 pub mod outcome;
+pub mod suite;
 pub mod supervisor;
 pub mod sys;
 pub mod wire;

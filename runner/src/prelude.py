@@ -107,6 +107,9 @@ def seal():
     for name in ("executable", "_base_executable", "prefix", "base_prefix", "exec_prefix", "base_exec_prefix"):
         setattr(sys, name, "")
     sys._stdlib_dir = None
+    for module in list(sys.modules.values()):
+        if isinstance(getattr(module, "__file__", None), str):
+            module.__file__ = None
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     gc.collect()

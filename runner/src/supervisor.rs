@@ -254,6 +254,11 @@ impl Supervisor {
         lock(&self.zygote).privilege
     }
 
+    /// What the zygote has loaded.
+    pub fn mode(&self) -> Mode {
+        self.options.mode
+    }
+
     /// The pid of the zygote.
     pub fn zygote_pid(&self) -> u32 {
         lock(&self.zygote).process.id()
@@ -353,7 +358,8 @@ impl Supervisor {
         let after = self.slot(slot).map_or(Ok(Counters::default()), cgroup::Slot::counters);
         let after = after.map_err(io("cgroup counters"))?;
         let stop = stop?;
-        let (outcome, code) = judge(stop, ended, before, after, &watched)?;
+        let compiling = matches!(request, Request::Compile { .. });
+        let (outcome, code) = judge(stop, ended, compiling, [before, after], &watched)?;
         let report = Report {
             outcome,
             printed: watched.printed.bytes,
@@ -665,8 +671,8 @@ impl Watched {
 fn judge(
     stop: Stop,
     ended: Ended,
-    before: Counters,
-    after: Counters,
+    compiling: bool,
+    [before, after]: [Counters; 2],
     watched: &Watched,
 ) -> Result<(Outcome, Option<Vec<u8>>), RunError> {
     let out_of_memory = after.memory_kills > before.memory_kills;
@@ -680,7 +686,7 @@ fn judge(
         (Stop::Ended, Ended::Killed(signal)) => Outcome::Crash(Crash::Signal(signal)),
         (Stop::Ended, Ended::Exited(0)) => {
             let refused = after.processes_refused > before.processes_refused;
-            return Ok(believe(&watched.received, refused));
+            return Ok(believe(&watched.received, compiling, refused));
         }
         (Stop::Ended, Ended::Exited(status)) => Outcome::Crash(Crash::Exit(status)),
     };
@@ -693,7 +699,7 @@ fn call_name(number: i32) -> String {
 }
 
 /// What a child that ended cleanly claims.
-fn believe(received: &[u8], processes_refused: bool) -> (Outcome, Option<Vec<u8>>) {
+fn believe(received: &[u8], compiling: bool, processes_refused: bool) -> (Outcome, Option<Vec<u8>>) {
     let limits = &policy::limits().python;
     let bad = |path: &str, why: String| Outcome::BadAnswer { path: path.to_owned(), why };
     if received.is_empty() {
@@ -701,7 +707,8 @@ fn believe(received: &[u8], processes_refused: bool) -> (Outcome, Option<Vec<u8>
     }
     let outcome = match Reply::parse(received) {
         Err(e) => bad("$", e.to_string()),
-        Ok(Reply::Compiled(code)) => return (Outcome::Ok(String::new()), Some(code)),
+        Ok(Reply::Compiled(code)) if compiling => return (Outcome::Ok(String::new()), Some(code)),
+        Ok(Reply::Compiled(_)) => bad("$", "compiled code is no answer".to_owned()),
         Ok(Reply::BadAnswer { path, why }) => bad(&path, why),
         Ok(Reply::Raised(raised)) if raised.kind == "MemoryError" => Outcome::Memory,
         Ok(Reply::Raised(_)) if processes_refused => Outcome::Processes,

@@ -4,6 +4,8 @@
 
 mod bench;
 mod call;
+mod control;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,13 @@ runner: one small untrusted Python function at a time, sealed
       one call as the server would run it; the result on stdout, print and outcome on stderr
       exit: 0 ok, 10 error, 11 timeout, 12 memory, 13 processes, 14 output_limit, 15 bad_answer, 16 denied, 17 crash,
       18 closed, 2 usage; with --unproved never 0: 3 where it would be
+
+  runner suite [--json] [--only NAME] [--attack FILE] [--cgroup PATH] [--state FOLDER]
+      every attack of python-test-suite.py in both modes, with its control; exit 0 when all are blocked
+      --attack runs your own; --state keeps a full run in the history that opens or closes the gate
+
+  runner doctor [--cgroup PATH]
+      one line for each layer: whether it holds, what shows it, what to do
 
   runner bench [--json] [--rounds N] [--seconds N]
       what a call costs beside a bare fork of the same zygote, in one interleaved run
@@ -32,6 +41,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     match command {
         "bench" => bench::run(rest),
         "call" => call::run(rest),
+        "control" => control::run(rest),
+        "doctor" => suite::doctor(rest),
+        "suite" => suite::run(rest),
         "zygote" => fork_on_order(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

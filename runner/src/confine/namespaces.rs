@@ -37,3 +37,18 @@ pub fn enter(uid: u32, gid: u32) -> io::Result<Privilege> {
     mount::set_names(c"sandbox")?;
     Ok(privilege)
 }
+
+/// Moves this process into an environment to throw away, for the suite's positive controls: nothing is confined, but
+/// processes, mounts, /tmp, names and System V objects made here end with it.
+pub fn enter_throwaway() -> io::Result<()> {
+    let (own_uid, own_gid) = process::effective_ids();
+    if own_uid != 0 {
+        mount::unshare(libc::CLONE_NEWUSER)?;
+        fs::write("/proc/self/uid_map", format!("0 {own_uid} 1"))?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("0 {own_gid} 1"))?;
+    }
+    mount::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)?;
+    mount::mount(c"none", c"/", c"", libc::MS_REC | libc::MS_PRIVATE, c"")?;
+    mount::mount(c"tmp", c"/tmp", c"tmpfs", libc::MS_NOSUID, c"size=64m")
+}

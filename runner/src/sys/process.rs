@@ -86,6 +86,20 @@ pub fn kill_pid(pid: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(|_| ())
 }
 
+/// Wipes the path of this program out of the auxiliary vector, where every child could read it.
+pub fn forget_own_path() {
+    // SAFETY: getauxval(3) takes a number.
+    let address = unsafe { libc::getauxval(libc::AT_EXECFN) };
+    let start = std::ptr::with_exposed_provenance_mut::<libc::c_char>(usize::try_from(address).unwrap_or(0));
+    if start.is_null() {
+        return;
+    }
+    // SAFETY: AT_EXECFN is the address of a NUL-terminated string on this process's own stack (getauxval(3)).
+    let length = unsafe { libc::strlen(start) };
+    // SAFETY: the `length` bytes before its NUL are writable stack that nothing else refers to.
+    unsafe { std::ptr::write_bytes(start, 0, length) };
+}
+
 /// Gives free memory back and sorts what stays, so that the allocations of a child touch few pages.
 pub fn trim_heap() {
     // SAFETY: malloc_trim(3) takes a number.

@@ -1,0 +1,41 @@
+"""Runs one attack outside the sandbox, twice in one process, and prints what became of it as its last line."""
+
+import json
+import os
+import sys
+
+
+def main(source, host):
+    # Somebody to send a signal to.
+    if os.fork() == 0:
+        import time
+
+        time.sleep(30)
+        os._exit(0)
+    host_secret = host["token"]
+    space, kept = {}, []
+    exec(compile(source, "attack.py", "exec"), space)
+    why = ""
+    for nonce in ("first", "second"):
+        kept.append(dict(host, nonce=nonce))
+        try:
+            if space["run"](kept[-1]):
+                print("\ntrue", flush=True)
+                return
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            denied = getattr(error, "errno", None) in (1, 13)
+            if denied and os.getuid() != 0:
+                why = "needs root"
+    errnos = space.get("ERRNOS")
+    if errnos and all(number == 38 for number in errnos):
+        why = "absent"
+    elif errnos and os.stat("/proc/self/uid_map").st_uid != 0:
+        why = "needs root"
+    elif errnos and not open("/proc/self/uid_map").read().split()[1] == "0":
+        why = "needs root"
+    print("\n" + (why or "it returned nothing"), flush=True)
+    assert host_secret
+
+
+main(sys.argv[1], json.loads(sys.argv[2]))
