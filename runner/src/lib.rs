@@ -49,6 +49,8 @@
 //! | [`control`] | an attack outside the sandbox, which must succeed |
 //! | [`canary`] | what an attack may try to reach, and what tells |
 //! | [`gate`] | whether Python is open |
+//! | [`serve`] | HTTP over a Unix socket |
+//! | [`queue`] | who is called next |
 //! | [`doctor`] | one line for each layer |
 //! | [`sys`] | the only unsafe code beside the CPython boundary |
 
@@ -64,6 +66,8 @@ pub mod gate;
 pub mod inspect;
 pub mod json;
 pub mod outcome;
+pub mod queue;
+pub mod serve;
 pub mod suite;
 pub mod supervisor;
 pub mod sys;

@@ -107,6 +107,11 @@ def seal():
     for name in ("executable", "_base_executable", "prefix", "base_prefix", "exec_prefix", "base_exec_prefix"):
         setattr(sys, name, "")
     sys._stdlib_dir = None
+    # Some modules ask about the machine while they are loaded; what they learnt must not be there for a child.
+    platform = sys.modules.get("platform")
+    if platform:
+        platform._uname_cache = None
+        platform._platform_cache.clear()
     for module in list(sys.modules.values()):
         if isinstance(getattr(module, "__file__", None), str):
             module.__file__ = None

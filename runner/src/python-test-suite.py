@@ -1053,8 +1053,10 @@ def find_an_earlier_calls_inputs(host):
     Reported: this project"""
     gc = module("gc")
     for thing in gc.get_objects():
-        if type(thing) is dict and isinstance(thing.get("nonce"), str) and thing["nonce"] != host["nonce"]:
-            return True
+        members = thing if type(thing) in (list, tuple) else thing.values() if type(thing) is dict else ()
+        for member in list(members):
+            if type(member) is dict and member.get("nonce", host["nonce"]) != host["nonce"]:
+                return True
 
 
 @attack("introspection")
@@ -1120,10 +1122,10 @@ def list_cgroups(host):
 
 @attack("docker surface")
 def escape_through_proc_root(host):
-    """Tries: /proc/1/root.
+    """Tries: the root as /proc shows it.
     Blocked: no such file exists inside.
     Reported: this project"""
-    return host["token"].encode() in read("/proc/1/root" + host["file"])
+    return host["token"].encode() in read("/proc/self/root" + host["file"])
 
 
 @attack("docker surface")
@@ -1482,14 +1484,16 @@ def swallow_the_timeout(host):
 
 @attack("resource exhaustion")
 def take_a_whole_cpu(host):
-    """Tries: more than half a CPU for two seconds.
+    """Tries: more than half a CPU for a second.
     Blocked: the cgroup's quota holds it back.
     Reported: the Python page, first edition"""
     time = module("time")
-    start, used = time.monotonic(), time.process_time()
-    while time.monotonic() < start + 2:
-        pass
-    return time.process_time() - used > 1.4
+    for _ in range(2):
+        start, used = time.monotonic(), time.process_time()
+        while time.monotonic() < start + 1:
+            pass
+        if time.process_time() - used > 0.65:
+            return True
 
 
 @attack("resource exhaustion")

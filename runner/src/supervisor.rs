@@ -274,6 +274,13 @@ impl Supervisor {
         self.slots.is_some()
     }
 
+    /// Ends every call that is under way.
+    pub fn end_calls(&self) {
+        for slot in self.slots.iter().flat_map(Slots::all) {
+            slot.kill();
+        }
+    }
+
     /// The prepared slots.
     pub fn slots(&self) -> Option<&Slots> {
         self.slots.as_ref()

@@ -158,6 +158,7 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
     engine.rehearse(bounds).map_err(|e| e.to_string())?;
     engine.seal().map_err(|e| e.to_string())?;
     process::forget_own_path();
+    process::forget_environment();
     process::trim_heap();
     process::drop_clean_pages().map_err(|e| format!("clean pages: {e}"))?;
     let (privilege, bounding) = confine(limits.uid, limits.gid)?;

@@ -1,11 +1,17 @@
 //! Everything that needs a kernel: real zygotes, real children, real limits.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails where it stands")]
+
 #[path = "it/bad_input.rs"]
 mod bad_input;
 #[path = "it/command.rs"]
 mod command;
 #[path = "it/layers.rs"]
 mod layers;
+#[path = "it/proof.rs"]
+mod proof;
+#[path = "it/service.rs"]
+mod service;
 #[path = "it/survival.rs"]
 mod survival;
 

@@ -5,6 +5,7 @@
 mod bench;
 mod call;
 mod control;
+mod serve;
 mod suite;
 
 use std::process::ExitCode;
@@ -18,6 +19,9 @@ runner: one small untrusted Python function at a time, sealed
       one call as the server would run it; the result on stdout, print and outcome on stderr
       exit: 0 ok, 10 error, 11 timeout, 12 memory, 13 processes, 14 output_limit, 15 bad_answer, 16 denied, 17 crash,
       18 closed, 2 usage; with --unproved never 0: 3 where it would be
+
+  runner serve --socket PATH --state FOLDER [--calls N] [--queue N] [--cgroup PATH]
+      POST /call, GET /gate, GET /metrics over a Unix socket; proves the gate first where it is not proved
 
   runner suite [--json] [--only NAME] [--attack FILE] [--cgroup PATH] [--state FOLDER]
       every attack of python-test-suite.py in both modes, with its control; exit 0 when all are blocked
@@ -43,6 +47,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         "call" => call::run(rest),
         "control" => control::run(rest),
         "doctor" => suite::doctor(rest),
+        "serve" => serve::run(rest),
         "suite" => suite::run(rest),
         "zygote" => fork_on_order(rest),
         "help" | "--help" | "-h" => {

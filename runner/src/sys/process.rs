@@ -100,6 +100,12 @@ pub fn forget_own_path() {
     unsafe { std::ptr::write_bytes(start, 0, length) };
 }
 
+/// Empties the C environment, which was empty at the start but into which libraries put their own variables.
+pub fn forget_environment() {
+    // SAFETY: clearenv(3) has no argument; the process has one thread, so nobody reads the environment meanwhile.
+    let _ = unsafe { libc::clearenv() };
+}
+
 /// Gives free memory back and sorts what stays, so that the allocations of a child touch few pages.
 pub fn trim_heap() {
     // SAFETY: malloc_trim(3) takes a number.
