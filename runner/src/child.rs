@@ -101,7 +101,7 @@ fn confine(prepared: &Prepared, order: Order, fds: [OwnedFd; 3]) -> Result<Optio
     take(Step::NoNewPrivs, &no_new_privs)?;
     take(Step::Landlock, &|| landlock::confine_child(Tmp::PATH))?;
     if steps.has(Step::SelfCheck) {
-        check::look(&prepared.expected, steps).map_err(|(step, source)| ConfineError { step, source })?;
+        check::look(&prepared.expected).map_err(|(step, source)| ConfineError { step, source })?;
     }
     if !steps.has(Step::Seccomp) {
         return Ok(None);

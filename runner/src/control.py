@@ -6,12 +6,18 @@ import sys
 
 
 def main(source, host):
-    # Somebody to send a signal to.
-    if os.fork() == 0:
-        import time
-
-        time.sleep(30)
-        os._exit(0)
+    # Where it may, a control goes before other work, so that a busy machine does not spoil what it measures: a session
+    # of its own, and that first among all. The rest is for a child, which does not lead a session.
+    os.setsid()
+    try:
+        with open("/proc/self/autogroup", "w") as file:
+            file.write("-20")
+    except OSError:
+        pass
+    inner = os.fork()
+    if inner:
+        os.waitpid(inner, 0)
+        return
     host_secret = host["token"]
     space, kept = {}, []
     exec(compile(source, "attack.py", "exec"), space)

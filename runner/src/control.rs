@@ -34,13 +34,9 @@ pub enum Shown {
 pub fn enter(source: &str, host: &str) -> io::Result<bool> {
     namespaces::enter_throwaway()?;
     let python = Path::new(env!("TINYFILES_PYTHON_HOME")).join("bin/python3");
-    // `timeout` (which `nice` becomes) is process 1 of the namespace: all ends with it. Where it may, a control goes
-    // before other work, so that a busy machine does not spoil what it measures.
-    let mut command = Command::new("nice");
-    command
-        .args(["-n", "-20", "timeout", "-s", "KILL", SECONDS_MAX])
-        .arg(python)
-        .args(["-I", "-B", "-c", WRAPPER, source, host]);
+    // `timeout` is process 1 of the namespace: all ends with it.
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", SECONDS_MAX]).arg(python).args(["-I", "-B", "-c", WRAPPER, source, host]);
     command.stdin(Stdio::null());
     Ok(command.status()?.success())
 }

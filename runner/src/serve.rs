@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full as FullBody, Limited};
+use http_body_util::{BodyExt, Full as FullBody};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::server::conn::http1;
@@ -155,22 +155,9 @@ impl Service {
             return Err(closed(&why));
         }
         let caller = request.headers().get(CALLER).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
-        let body =
-            tokio::time::timeout(PATIENCE, Limited::new(request.into_body(), BODY_BYTES_MAX).collect());
-        let body = match body.await {
-            Err(_) => {
-                return Err(problem(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "slow-request",
-                    "the body did not come in time",
-                ));
-            }
-            Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "the body is too large"));
-            }
-            Ok(Err(e)) => return Err(problem(StatusCode::BAD_REQUEST, "bad-request", &e.to_string())),
-            Ok(Ok(body)) => body.to_bytes(),
-        };
+        let body = tokio::time::timeout(PATIENCE, read_body(request.into_body())).await;
+        let slow = |_| problem(StatusCode::REQUEST_TIMEOUT, "slow-request", "the body did not come in time");
+        let body = body.map_err(slow)??;
         let asked: Asked = serde_json::from_slice(&body)
             .map_err(|e| problem(StatusCode::BAD_REQUEST, "bad-request", &e.to_string()))?;
         let source = self.source(&asked)?;
@@ -274,6 +261,28 @@ impl Service {
         }
         text
     }
+}
+
+/// Reads a body. One that is too large is read to a multiple of the limit and thrown away, so that its sender, who is
+/// still writing, gets to see the answer.
+async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Problem> {
+    const PATIENT_BYTES_MAX: usize = BODY_BYTES_MAX * 16;
+    let (mut bytes, mut total) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| problem(StatusCode::BAD_REQUEST, "bad-request", &e.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        total += data.len();
+        if total > PATIENT_BYTES_MAX {
+            break;
+        }
+        if total <= BODY_BYTES_MAX {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    if total > BODY_BYTES_MAX {
+        return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "the body is too large"));
+    }
+    Ok(bytes)
 }
 
 /// A report as JSON, with the result as the function gave it.

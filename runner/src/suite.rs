@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ use crate::supervisor::{Call, Options, RunError, Supervisor};
 /// The published file.
 pub const SOURCE: &str = include_str!("python-test-suite.py");
 
-/// How far past its deadline a call may end.
-const LATE_MAX: Duration = Duration::from_millis(100);
+/// How far past its deadline a call may end on a machine as busy as the suite makes it; `bench` has the true figure.
+const LATE_MAX: Duration = Duration::from_millis(500);
 const HEALTH: &[u8] = b"def run(inputs):\n    return inputs\n";
 
 /// One attack.
@@ -281,17 +281,18 @@ fn meet(supervisor: &Supervisor, namer: &Supervisor, attack: &Attack, canary: &C
         let visits = canary.visits();
         let inputs = canary.describe(nonce).to_string();
         let call = Call { inspect: true, ..Call::new(attack.source.as_bytes(), inputs.as_bytes()) };
-        let started = Instant::now();
         let report = match supervisor.call(&call) {
             Ok(report) => report,
             Err(e) => return Verdicts { how: "not run".to_owned(), broken: Some(e.to_string()) },
         };
-        let took = started.elapsed();
         how = name_of(&report.outcome, namer, attack, &inputs);
         let broken = succeeded(&report.outcome)
             .or_else(|| said(canary.token(), &report.printed).then(|| "it printed the token".to_owned()))
             .or_else(|| (canary.visits() > visits).then(|| "a canary listener had a visitor".to_owned()))
-            .or_else(|| (took > call.wall + LATE_MAX).then(|| format!("it ended {took:?} after its start")))
+            .or_else(|| {
+                (report.wall > call.wall + LATE_MAX)
+                    .then(|| format!("it ended {:?} after its start", report.wall))
+            })
             .or_else(|| unexpected(attack, supervisor, &report.outcome))
             .or_else(|| unhealthy(supervisor));
         if broken.is_some() {

@@ -161,6 +161,15 @@ pub struct Supervisor {
     zygote: Mutex<Zygote>,
     keeper: Keeper,
     cache: Mutex<Cache>,
+    under_way: Mutex<UnderWay>,
+}
+
+/// The children that run now, so that all of them can be ended at once.
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// How often all were ended: what a call forks that began before the last time is ended as well.
+    ended: u64,
+    children: Vec<(u8, OwnedFd)>,
 }
 
 #[derive(Debug)]
@@ -246,6 +255,7 @@ impl Supervisor {
             zygote: Mutex::new(zygote),
             keeper,
             cache: Mutex::new(Cache::new()),
+            under_way: Mutex::default(),
         })
     }
 
@@ -274,11 +284,26 @@ impl Supervisor {
         self.slots.is_some()
     }
 
-    /// Ends every call that is under way.
+    /// Ends every call that is under way, also one that is between its two children.
     pub fn end_calls(&self) {
-        for slot in self.slots.iter().flat_map(Slots::all) {
-            slot.kill();
+        let mut under_way = lock(&self.under_way);
+        under_way.ended += 1;
+        for (_, child) in &under_way.children {
+            // It may have ended by itself.
+            let _ = process::kill(child.as_fd());
         }
+    }
+
+    /// Adds a child to those that `end_calls` ends, unless its call began before the last time.
+    fn enlist(&self, slot: u8, call: u64, pidfd: &OwnedFd) -> Result<(), RunError> {
+        let mut under_way = lock(&self.under_way);
+        if under_way.ended != call {
+            // It may have ended by itself.
+            let _ = process::kill(pidfd.as_fd());
+        }
+        let copy = pidfd.try_clone().map_err(io("copying a pidfd"))?;
+        under_way.children.push((slot, copy));
+        Ok(())
     }
 
     /// The prepared slots.
@@ -292,14 +317,17 @@ impl Supervisor {
             return Ok(Report::only(outcome));
         }
         let digest = Cache::digest(call.source);
-        let started = Instant::now();
+        let began = lock(&self.under_way).ended;
+        let mut left = call.wall;
         let cached = lock(&self.cache).get(&digest);
         let code = match cached {
             Some(code) => code,
             None => {
-                let report = self.run(&Request::Compile { source: call.source.to_vec() }, call, call.wall)?;
+                let report =
+                    self.run(&Request::Compile { source: call.source.to_vec() }, call, (began, left))?;
                 match report {
                     (report, Some(code)) if report.outcome == Outcome::Ok(String::new()) => {
+                        left = left.saturating_sub(report.wall);
                         lock(&self.cache).put(digest, code)
                     }
                     (report, _) => return Ok(report),
@@ -307,8 +335,7 @@ impl Supervisor {
             }
         };
         let request = Request::Run { code: code.to_vec(), inputs: call.inputs.to_vec() };
-        let left = call.wall.saturating_sub(started.elapsed());
-        Ok(self.run(&request, call, left)?.0)
+        Ok(self.run(&request, call, (began, left))?.0)
     }
 
     /// One child, from slot to slot. The second value is the code that it compiled.
@@ -316,10 +343,10 @@ impl Supervisor {
         &self,
         request: &Request,
         call: &Call<'_>,
-        wall: Duration,
+        (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
         let slot = self.take_slot();
-        let result = self.run_in(slot, request, call, wall);
+        let result = self.run_in(slot, request, call, (began, wall));
         let recycled = self.slot(slot).map_or(Ok(()), cgroup::Slot::recycle);
         if recycled.is_ok() {
             lock(&self.free).push_back(slot);
@@ -348,13 +375,14 @@ impl Supervisor {
         slot: u8,
         request: &Request,
         call: &Call<'_>,
-        wall: Duration,
+        (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
         let before = self.slot(slot).map_or(Ok(Counters::default()), cgroup::Slot::counters);
         let before = before.map_err(io("cgroup counters"))?;
-        let started = Instant::now();
         let order = Order { slot, steps: call.steps };
         let mut watched = self.fork(order)?;
+        let started = watched.started;
+        let enlisted = self.enlist(slot, began, &watched.pidfd);
         let stop = watched.watch(request, call, started + wall);
         if !matches!(stop, Ok(Stop::Ended)) {
             // It may have ended in the meantime.
@@ -362,6 +390,8 @@ impl Supervisor {
         }
         let ended = process::reap(watched.pidfd.as_fd()).map_err(io("waiting for a child"))?;
         let wall = started.elapsed();
+        lock(&self.under_way).children.retain(|(taken, _)| *taken != slot);
+        enlisted?;
         let after = self.slot(slot).map_or(Ok(Counters::default()), cgroup::Slot::counters);
         let after = after.map_err(io("cgroup counters"))?;
         let stop = stop?;
@@ -384,6 +414,7 @@ impl Supervisor {
         let (errors, error) = std::io::pipe().map_err(io("pipe"))?;
         let theirs = [frames.as_fd(), print.as_fd(), error.as_fd()];
         let mut zygote = lock(&self.zygote);
+        let mut started = Instant::now();
         let forked = match zygote.order(order, theirs) {
             Ok(forked) => forked,
             Err(_) => {
@@ -391,6 +422,7 @@ impl Supervisor {
                 let restarts = zygote.restarts + 1;
                 *zygote = start_zygote(&self.options, self.slots.as_ref(), &self.keeper, count)?;
                 zygote.restarts = restarts;
+                started = Instant::now();
                 zygote.order(order, theirs).map_err(io("order to the zygote"))?
             }
         };
@@ -402,6 +434,7 @@ impl Supervisor {
             fd::set_nonblocking(end.as_fd()).map_err(io("nonblocking"))?;
         }
         Ok(Watched {
+            started,
             pid,
             pidfd,
             frames: ours,
@@ -520,6 +553,8 @@ enum Stop {
 /// A child that runs.
 #[derive(Debug)]
 struct Watched {
+    /// When its order was sent.
+    started: Instant,
     pid: i32,
     pidfd: OwnedFd,
     frames: UnixStream,

@@ -291,7 +291,7 @@ impl Slot {
     }
 
     /// Ends whatever is in it.
-    pub fn kill(&self) {
+    fn kill(&self) {
         for dir in &self.dirs {
             kill_all(dir);
         }

@@ -233,7 +233,7 @@ fn ends_that_are_not_answers() {
         ("import ctypes\ndef run(i):\n    ctypes.string_at(0)", "crash: The process died of signal 11"),
         ("import os\ndef run(i):\n    os.abort()", "crash: The process died of signal"),
         (
-            "import sys\ndef run(i):\n    sys.setrecursionlimit(10 ** 9)\n    a = []\n    for n in range(10 ** 5): a = [a]\n    repr(a)",
+            "import sys\nclass C:\n    def __eq__(self, o): return [self] == [o]\ndef run(i):\n    sys.setrecursionlimit(10 ** 9)\n    return C() == C()",
             "crash: The process died of signal 11",
         ),
         ("def run(i):\n    return run(i)", "error: RecursionError"),
