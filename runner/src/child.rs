@@ -98,7 +98,7 @@ fn confine(prepared: &Prepared, order: Order, fds: [OwnedFd; 3]) -> Result<Optio
     take(Step::Gid, &|| caps::set_gids(prepared.expected.gid))?;
     take(Step::Uid, &|| caps::set_uids(prepared.expected.uid))?;
     take(Step::LinuxCaps, &|| caps::set_caps(0))?;
-    take(Step::NoNewPrivs, &no_new_privs)?;
+    take(Step::NoNewPrivs, &|| no_new_privs(prepared.privilege))?;
     take(Step::Landlock, &|| landlock::confine_child(Tmp::PATH))?;
     if steps.has(Step::SelfCheck) {
         check::look(&prepared.expected).map_err(|(step, source)| ConfineError { step, source })?;
@@ -134,9 +134,13 @@ fn leave_groups(privilege: Privilege) -> io::Result<()> {
     }
 }
 
-fn no_new_privs() -> io::Result<()> {
+fn no_new_privs(privilege: Privilege) -> io::Result<()> {
     caps::set_no_new_privs()?;
-    caps::set_undumpable()?;
+    // Without root the supervisor may look at its child only while that is dumpable; to the host the child then has the
+    // uid of whoever started it, and nobody inside can trace anything.
+    if privilege == Privilege::Root {
+        caps::set_undumpable()?;
+    }
     caps::die_with_parent()?;
     // A supervisor that died before the line above sends no signal: its end of the frames is closed.
     let mut watch = [fd::Watch::new(fd::standard(FRAMES), false)];

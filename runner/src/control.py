@@ -18,6 +18,8 @@ def main(source, host):
     if inner:
         os.waitpid(inner, 0)
         return
+    with open("/proc/self/uid_map") as file:
+        rootless = file.read().split()[1] != "0"
     host_secret = host["token"]
     space, kept = {}, []
     exec(compile(source, "attack.py", "exec"), space)
@@ -30,15 +32,12 @@ def main(source, host):
                 return
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            denied = getattr(error, "errno", None) in (1, 13)
-            if denied and os.getuid() != 0:
+            if rootless and getattr(error, "errno", None) in (1, 13):
                 why = "needs root"
     errnos = space.get("ERRNOS")
     if errnos and all(number == 38 for number in errnos):
         why = "absent"
-    elif errnos and os.stat("/proc/self/uid_map").st_uid != 0:
-        why = "needs root"
-    elif errnos and not open("/proc/self/uid_map").read().split()[1] == "0":
+    elif errnos and rootless:
         why = "needs root"
     print("\n" + (why or "it returned nothing"), flush=True)
     assert host_secret

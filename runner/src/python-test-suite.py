@@ -888,7 +888,7 @@ def read_user_names(host):
     """Tries: the user database.
     Blocked: no such file exists inside.
     Reported: openedx/codejail, test_read_etc_passwd"""
-    return module("pwd").getpwuid(0)
+    return len(module("pwd").getpwall()) > 2
 
 
 @attack("environment")

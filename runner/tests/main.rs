@@ -14,6 +14,8 @@ mod proof;
 mod service;
 #[path = "it/survival.rs"]
 mod survival;
+#[path = "it/unprivileged.rs"]
+mod unprivileged;
 
 use std::path::PathBuf;
 

@@ -50,5 +50,8 @@ pub fn enter_throwaway() -> io::Result<()> {
     }
     mount::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)?;
     mount::mount(c"none", c"/", c"", libc::MS_REC | libc::MS_PRIVATE, c"")?;
-    mount::mount(c"tmp", c"/tmp", c"tmpfs", libc::MS_NOSUID, c"size=64m")
+    for place in [c"/tmp", c"/dev/shm"] {
+        mount::mount(c"tmp", place, c"tmpfs", libc::MS_NOSUID, c"size=64m")?;
+    }
+    Ok(())
 }
