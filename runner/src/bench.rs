@@ -121,6 +121,7 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
     Ok(json!({
         "call_p50_us": call, "call_p99_us": of("call", 99), "bare_fork_p50_us": bare,
         "ratio": hundredths(call, bare),
+        "large_min_us": of("large", 0), "large_to_small_of_min": hundredths(of("large", 0), of("call", 0)),
         "call_min_us": of("call", 0), "bare_fork_min_us": of("bare", 0),
         "ratio_of_min": hundredths(of("call", 0), of("bare", 0)),
         "parts": costs, "parts_sum_us": sum, "added_us": call.saturating_sub(bare),
