@@ -60,10 +60,12 @@ impl Installation {
     }
 
     fn with_copied_source(self) -> Result<Self> {
-        for folder in ["content", "theme", "nginx"] {
-            copy(&repository().join(folder), &self.source().join(folder))?;
-        }
+        self.copy_source(&["content", "theme", "nginx", "runner/src"])?;
         Ok(self)
+    }
+
+    fn copy_source(&self, folders: &[&str]) -> Result<()> {
+        folders.iter().try_for_each(|folder| copy(&repository().join(folder), &self.source().join(folder)))
     }
 
     /// The same with the works of one creator only, for tests that publish often.
@@ -94,9 +96,7 @@ impl Installation {
             "https://tinyfiles.tv",
             "https://content-sandbox.com",
         )?;
-        for folder in ["content/pages", "theme", "nginx"] {
-            copy(&repository().join(folder), &here.source().join(folder))?;
-        }
+        here.copy_source(&["content/pages", "theme", "nginx", "runner/src"])?;
         let mut config = fs::read_to_string(here.config())?;
         config.push_str("[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
         fs::write(here.config(), config)?;
