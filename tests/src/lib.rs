@@ -338,11 +338,14 @@ pub fn copy_exactly(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder and everything in it.
+/// Copies a folder and everything in it but installed packages.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
+        if entry.file_name() == "node_modules" {
+            continue;
+        }
         let new = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &new)?
