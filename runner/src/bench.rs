@@ -73,13 +73,16 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
     let whole = Call::new(TRIVIAL, INPUTS);
     let large = Call::new(&big, INPUTS);
     let bare = Call { steps: Steps::NONE, ..whole };
-    let mut kinds: Vec<(&str, Call<'_>, Vec<u64>)> =
-        vec![("call", whole, Vec::new()), ("bare", bare, Vec::new()), ("large", large, Vec::new())];
+    let mut kinds: Vec<(&str, Call<'_>, Vec<u64>, Vec<u64>)> = vec![
+        ("call", whole, Vec::new(), Vec::new()),
+        ("bare", bare, Vec::new(), Vec::new()),
+        ("large", large, Vec::new(), Vec::new()),
+    ];
     // A self-check passes only with everything on: its cost is what leaving it out saves.
     let unchecked = Call { steps: Steps::ALL.without(Step::SelfCheck), ..whole };
-    kinds.push(("no_check", unchecked, Vec::new()));
+    kinds.push(("no_check", unchecked, Vec::new(), Vec::new()));
     for (name, steps) in parts() {
-        kinds.push((name, Call { steps, ..whole }, Vec::new()));
+        kinds.push((name, Call { steps, ..whole }, Vec::new(), Vec::new()));
     }
     let mut python = Vec::new();
     let count = kinds.len();
@@ -87,11 +90,12 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
         for place in 0..count {
             // Each round in another order, so that no kind always follows the same other one.
             let at = (place * (round % (count - 1) + 1) + round) % count;
-            let (_, call, samples) = &mut kinds[at];
+            let (_, call, samples, cpu) = &mut kinds[at];
             let report = supervisor.call(call)?;
             // The first round fills the cache and warms what there is to warm.
             if round > 0 {
                 samples.push(microseconds(report.wall));
+                cpu.push(microseconds(report.cpu));
             }
         }
         if round % 8 == 1 {
@@ -100,6 +104,11 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
     }
     let deadline = late(supervisor)?;
     let rate = sustained(supervisor, plan)?;
+    let mut cpu = |name: &str| {
+        let samples = kinds.iter_mut().find(|k| k.0 == name).map_or(&mut [][..], |k| k.3.as_mut_slice());
+        percentile(samples, 50)
+    };
+    let (call_cpu, bare_cpu, large_cpu) = (cpu("call"), cpu("bare"), cpu("large"));
     let mut of = |name: &str, percent| {
         let samples = kinds.iter_mut().find(|k| k.0 == name).map_or(&mut [][..], |k| k.2.as_mut_slice());
         percentile(samples, percent)
@@ -121,6 +130,8 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
     Ok(json!({
         "call_p50_us": call, "call_p99_us": of("call", 99), "bare_fork_p50_us": bare,
         "ratio": hundredths(call, bare),
+        "call_cpu_p50_us": call_cpu, "bare_fork_cpu_p50_us": bare_cpu, "large_cpu_p50_us": large_cpu,
+        "ratio_of_cpu": hundredths(call_cpu, bare_cpu), "large_to_small_of_cpu": hundredths(large_cpu, call_cpu),
         "large_min_us": of("large", 0), "large_to_small_of_min": hundredths(of("large", 0), of("call", 0)),
         "call_min_us": of("call", 0), "bare_fork_min_us": of("bare", 0),
         "ratio_of_min": hundredths(of("call", 0), of("bare", 0)),

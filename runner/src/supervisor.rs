@@ -135,6 +135,8 @@ pub struct Report {
     pub errors: Vec<u8>,
     /// From the fork of its child to its end.
     pub wall: Duration,
+    /// The CPU time of its child, confinement included.
+    pub cpu: Duration,
     /// The most memory it held, where the kernel tells.
     pub memory_peak_bytes: u64,
 }
@@ -146,6 +148,7 @@ impl Report {
             printed: Vec::new(),
             errors: Vec::new(),
             wall: Duration::ZERO,
+            cpu: Duration::ZERO,
             memory_peak_bytes: 0,
         }
     }
@@ -388,7 +391,7 @@ impl Supervisor {
             // It may have ended in the meantime.
             let _ = process::kill(watched.pidfd.as_fd());
         }
-        let ended = process::reap(watched.pidfd.as_fd()).map_err(io("waiting for a child"))?;
+        let (ended, cpu) = process::reap(watched.pidfd.as_fd()).map_err(io("waiting for a child"))?;
         let wall = started.elapsed();
         lock(&self.under_way).children.retain(|(taken, _)| *taken != slot);
         enlisted?;
@@ -402,6 +405,7 @@ impl Supervisor {
             printed: watched.printed.bytes,
             errors: watched.errors.bytes,
             wall,
+            cpu,
             memory_peak_bytes: after.memory_peak_bytes,
         };
         Ok((report, code))
