@@ -26,12 +26,19 @@ pub struct Plan {
     pub threads: usize,
 }
 
-/// A source of about `bytes` bytes that does the same as the trivial one.
+/// A source of about `bytes` bytes that does the same as the trivial one, beside the rules of a small game.
 pub fn padded(bytes: usize) -> Vec<u8> {
     let mut source = TRIVIAL.to_vec();
     let mut n = 0;
     loop {
-        let more = format!("\ndef helper_{n}(value):\n    return [value * {n}, str(value), value + {n}]\n");
+        let more = format!(
+            "\ndef rule_{n}(state, move):\n    \"\"\"Decide what rule {n} makes of a move.\"\"\"\n    total = 0\n    \
+             for index, value in enumerate(state.get(\"cells\", [])):\n        \
+             if value == move and index % {n} == 0:\n            total += value * {n}\n        \
+             elif value > move:\n            total -= 1\n    if total > {n} * 10:\n        \
+             return {{\"won\": True, \"score\": total}}\n    \
+             return {{\"won\": False, \"score\": total, \"next\": [total, move]}}\n"
+        );
         if source.len() + more.len() > bytes {
             return source;
         }
@@ -212,6 +219,6 @@ mod tests {
     #[test]
     fn a_padded_source_is_as_long_as_asked() {
         let source = padded(16_384);
-        assert!((16_200..=16_384).contains(&source.len()), "{}", source.len());
+        assert!((15_900..=16_384).contains(&source.len()), "{}", source.len());
     }
 }

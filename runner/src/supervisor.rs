@@ -326,8 +326,7 @@ impl Supervisor {
         let code = match cached {
             Some(code) => code,
             None => {
-                let report =
-                    self.run(&Request::Compile { source: call.source.to_vec() }, call, (began, left))?;
+                let report = self.run(Request::Compile { source: call.source }, call, (began, left))?;
                 match report {
                     (report, Some(code)) if report.outcome == Outcome::Ok(String::new()) => {
                         left = left.saturating_sub(report.wall);
@@ -337,14 +336,14 @@ impl Supervisor {
                 }
             }
         };
-        let request = Request::Run { code: code.to_vec(), inputs: call.inputs.to_vec() };
-        Ok(self.run(&request, call, (began, left))?.0)
+        let request = Request::Run { code: &code, inputs: call.inputs };
+        Ok(self.run(request, call, (began, left))?.0)
     }
 
     /// One child, from slot to slot. The second value is the code that it compiled.
     fn run(
         &self,
-        request: &Request,
+        request: Request<'_>,
         call: &Call<'_>,
         (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
@@ -376,7 +375,7 @@ impl Supervisor {
     fn run_in(
         &self,
         slot: u8,
-        request: &Request,
+        request: Request<'_>,
         call: &Call<'_>,
         (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
@@ -601,7 +600,7 @@ impl Pipe {
 
 impl Watched {
     /// Feeds and reads the child until it ends, floods, is late, or tries what it may not.
-    fn watch(&mut self, request: &Request, call: &Call<'_>, deadline: Instant) -> Result<Stop, RunError> {
+    fn watch(&mut self, request: Request<'_>, call: &Call<'_>, deadline: Instant) -> Result<Stop, RunError> {
         let request = request.to_frame();
         // A listener or a look from outside comes before the request; otherwise it waits in the socket.
         let hold = self.listening || call.inspect;
