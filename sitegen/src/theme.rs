@@ -187,7 +187,7 @@ fn template_problem(error: &minijinja::Error, file: &Path, text: &str, skipped_l
     if problem.line > 0 {
         problem.line += skipped_lines;
     }
-    problem
+    problem.hint("mend the name or the tag; theme/templates and the pages share one set of names")
 }
 
 /// Writes a value: escaped where the template is HTML and the value is not marked safe.

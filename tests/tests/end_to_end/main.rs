@@ -3,10 +3,12 @@
 
 mod architecture;
 mod bad_input;
+mod bridge;
 mod egress;
 mod feeds;
 mod live_headers;
 mod nginx_config;
+mod pages;
 mod playing;
 mod publish_faults;
 mod sandbox;
