@@ -5,11 +5,11 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`limits`] | sizes, counts and times, each with its unit in its name |
+//! | [`mod@limits`] | sizes, counts and times, each with its unit in its name |
 //! | [`headers`] | the response headers of the two origins, rendered for a deployment |
-//! | [`grants`] | the frame's tokens and what each declared capability hands over |
+//! | [`mod@grants`] | the frame's tokens and what each declared capability hands over |
 //! | [`channels`] | the ways out of a frame that were tried, and what arrived |
-//! | [`python`] | what a Python function may import and what it may not |
+//! | [`mod@python`] | what a Python function may import and what it may not |
 //! | [`script`] | what the page around a work enforces, as a script module |
 //! | [`config`] | `tinyfiles.toml`: the origins, ports and folders of one installation |
 //!

@@ -73,10 +73,13 @@ pub fn live(prepared: &Prepared, engine: &Engine, order: Order, fds: [OwnedFd; 3
         process::exit_now(EXIT_REFUSED);
     }
     // 16. Read the request.
-    let Ok(request) = read_request(prepared.request_bytes_max) else { process::exit_now(EXIT_REFUSED) };
+    let Ok((kind, payload)) = read_request(prepared.request_bytes_max) else {
+        process::exit_now(EXIT_REFUSED)
+    };
+    let Ok(request) = Request::parse(kind, &payload) else { process::exit_now(EXIT_REFUSED) };
     // 17. Run it and answer.
     engine.after_fork();
-    let reply = engine.serve(&request, prepared.bounds);
+    let reply = engine.serve(request, prepared.bounds);
     let written = write_all(&reply.to_frame());
     // 18. End: no exit handlers, no destructors, no waiting for threads.
     process::exit_now(u8::from(written.is_err()))
@@ -183,7 +186,8 @@ fn read_exact(buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn read_request(bytes_max: usize) -> io::Result<Request> {
+/// The kind and payload of the request.
+fn read_request(bytes_max: usize) -> io::Result<(u8, Vec<u8>)> {
     let mut head = [0; HEAD];
     read_exact(&mut head)?;
     let length = wire::announced(head);
@@ -192,5 +196,5 @@ fn read_request(bytes_max: usize) -> io::Result<Request> {
     }
     let mut payload = vec![0; length];
     read_exact(&mut payload)?;
-    Request::parse(head[0], &payload).map_err(io::Error::other)
+    Ok((head[0], payload))
 }

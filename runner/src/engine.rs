@@ -104,13 +104,12 @@ impl Engine {
         const SOURCE: &[u8] = include_bytes!("rehearsal.py");
         for _ in 0..ROUNDS {
             self.after_fork();
-            let Reply::Compiled(code) = self.serve(&Request::Compile { source: SOURCE.to_vec() }, bounds)
-            else {
+            let Reply::Compiled(code) = self.serve(Request::Compile { source: SOURCE }, bounds) else {
                 return Err(EngineError::Start("the rehearsal does not compile".to_owned()));
             };
             let inputs = br#"{"a": [1, 2.5, "x", null, true], "fail": false}"#;
-            let answered = self.serve(&Request::Run { code: code.clone(), inputs: inputs.to_vec() }, bounds);
-            let raised = self.serve(&Request::Run { code, inputs: br#"{"fail": true}"#.to_vec() }, bounds);
+            let answered = self.serve(Request::Run { code: &code, inputs }, bounds);
+            let raised = self.serve(Request::Run { code: &code, inputs: br#"{"fail": true}"# }, bounds);
             if !matches!((answered, raised), (Reply::Answer(_), Reply::Raised(_))) {
                 return Err(EngineError::Start("the rehearsal does not run".to_owned()));
             }
@@ -131,7 +130,7 @@ impl Engine {
     }
 
     /// Does what `request` says. Everything that can go wrong is part of the reply.
-    pub fn serve(&self, request: &Request, bounds: Bounds) -> Reply {
+    pub fn serve(&self, request: Request<'_>, bounds: Bounds) -> Reply {
         Python::attach(|py| {
             let reply = match request {
                 Request::Compile { source } => self.compile(py, source).map(Reply::Compiled),

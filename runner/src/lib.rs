@@ -43,7 +43,7 @@
 //! | [`json`] | strict JSON, both ways |
 //! | [`outcome`] | how a call ended |
 //! | [`cache`] | compiled code by digest |
-//! | [`bench`] | what a call costs |
+//! | [`mod@bench`] | what a call costs |
 //! | [`inspect`] | a child as the host sees it |
 //! | [`suite`] | runs `python-test-suite.py` in both modes |
 //! | [`control`] | an attack outside the sandbox, which must succeed |

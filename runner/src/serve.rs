@@ -292,6 +292,7 @@ fn render(report: &Report) -> String {
         object.insert("printed".into(), String::from_utf8_lossy(&report.printed).into());
         object.insert("errors".into(), String::from_utf8_lossy(&report.errors).into());
         object.insert("wall_us".into(), u64::try_from(report.wall.as_micros()).unwrap_or(u64::MAX).into());
+        object.insert("cpu_us".into(), u64::try_from(report.cpu.as_micros()).unwrap_or(u64::MAX).into());
         object.insert("memory_peak_bytes".into(), report.memory_peak_bytes.into());
     }
     let mut text = object.to_string();

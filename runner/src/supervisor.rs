@@ -135,6 +135,8 @@ pub struct Report {
     pub errors: Vec<u8>,
     /// From the fork of its child to its end.
     pub wall: Duration,
+    /// The CPU time of its child, confinement included.
+    pub cpu: Duration,
     /// The most memory it held, where the kernel tells.
     pub memory_peak_bytes: u64,
 }
@@ -146,6 +148,7 @@ impl Report {
             printed: Vec::new(),
             errors: Vec::new(),
             wall: Duration::ZERO,
+            cpu: Duration::ZERO,
             memory_peak_bytes: 0,
         }
     }
@@ -323,8 +326,7 @@ impl Supervisor {
         let code = match cached {
             Some(code) => code,
             None => {
-                let report =
-                    self.run(&Request::Compile { source: call.source.to_vec() }, call, (began, left))?;
+                let report = self.run(Request::Compile { source: call.source }, call, (began, left))?;
                 match report {
                     (report, Some(code)) if report.outcome == Outcome::Ok(String::new()) => {
                         left = left.saturating_sub(report.wall);
@@ -334,14 +336,14 @@ impl Supervisor {
                 }
             }
         };
-        let request = Request::Run { code: code.to_vec(), inputs: call.inputs.to_vec() };
-        Ok(self.run(&request, call, (began, left))?.0)
+        let request = Request::Run { code: &code, inputs: call.inputs };
+        Ok(self.run(request, call, (began, left))?.0)
     }
 
     /// One child, from slot to slot. The second value is the code that it compiled.
     fn run(
         &self,
-        request: &Request,
+        request: Request<'_>,
         call: &Call<'_>,
         (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
@@ -373,7 +375,7 @@ impl Supervisor {
     fn run_in(
         &self,
         slot: u8,
-        request: &Request,
+        request: Request<'_>,
         call: &Call<'_>,
         (began, wall): (u64, Duration),
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
@@ -388,7 +390,7 @@ impl Supervisor {
             // It may have ended in the meantime.
             let _ = process::kill(watched.pidfd.as_fd());
         }
-        let ended = process::reap(watched.pidfd.as_fd()).map_err(io("waiting for a child"))?;
+        let (ended, cpu) = process::reap(watched.pidfd.as_fd()).map_err(io("waiting for a child"))?;
         let wall = started.elapsed();
         lock(&self.under_way).children.retain(|(taken, _)| *taken != slot);
         enlisted?;
@@ -402,6 +404,7 @@ impl Supervisor {
             printed: watched.printed.bytes,
             errors: watched.errors.bytes,
             wall,
+            cpu,
             memory_peak_bytes: after.memory_peak_bytes,
         };
         Ok((report, code))
@@ -597,7 +600,7 @@ impl Pipe {
 
 impl Watched {
     /// Feeds and reads the child until it ends, floods, is late, or tries what it may not.
-    fn watch(&mut self, request: &Request, call: &Call<'_>, deadline: Instant) -> Result<Stop, RunError> {
+    fn watch(&mut self, request: Request<'_>, call: &Call<'_>, deadline: Instant) -> Result<Stop, RunError> {
         let request = request.to_frame();
         // A listener or a look from outside comes before the request; otherwise it waits in the socket.
         let hold = self.listening || call.inspect;

@@ -32,19 +32,19 @@ pub enum WireError {
 }
 
 /// What a child is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
     /// Compile a source and return the code as bytes.
     Compile {
         /// The function's file.
-        source: Vec<u8>,
+        source: &'a [u8],
     },
     /// Run code that a child compiled.
     Run {
         /// What `Compile` returned.
-        code: Vec<u8>,
+        code: &'a [u8],
         /// One JSON value.
-        inputs: Vec<u8>,
+        inputs: &'a [u8],
     },
 }
 
@@ -182,7 +182,7 @@ pub fn announced(head: [u8; HEAD]) -> usize {
     usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX)
 }
 
-impl Request {
+impl<'a> Request<'a> {
     /// As a frame.
     pub fn to_frame(&self) -> Vec<u8> {
         match self {
@@ -197,12 +197,12 @@ impl Request {
     }
 
     /// From the kind and payload of a frame.
-    pub fn parse(kind: u8, payload: &[u8]) -> Result<Request, WireError> {
+    pub fn parse(kind: u8, payload: &'a [u8]) -> Result<Request<'a>, WireError> {
         let mut parts = Parts { rest: payload, kind };
         match kind {
-            REQUEST_COMPILE => Ok(Request::Compile { source: payload.to_vec() }),
+            REQUEST_COMPILE => Ok(Request::Compile { source: payload }),
             REQUEST_RUN => {
-                let (code, inputs) = (parts.bytes()?.to_vec(), parts.bytes()?.to_vec());
+                let (code, inputs) = (parts.bytes()?, parts.bytes()?);
                 parts.end()?;
                 Ok(Request::Run { code, inputs })
             }
@@ -317,8 +317,8 @@ mod tests {
 
     #[test]
     fn frames_have_these_bytes() {
-        assert_eq!(hex(&Request::Compile { source: b"x".to_vec() }.to_frame()), "010100000078");
-        let run = Request::Run { code: vec![0xe3], inputs: b"{}".to_vec() };
+        assert_eq!(hex(&Request::Compile { source: b"x" }.to_frame()), "010100000078");
+        let run = Request::Run { code: &[0xe3], inputs: b"{}" };
         assert_eq!(hex(&run.to_frame()), "020b00000001000000e3020000007b7d");
         let hello = Hello::Confined { steps: Steps::ALL, listener: None };
         assert_eq!(hex(&hello.to_frame()), "1006000000ff3fffffffff");
@@ -346,10 +346,7 @@ mod tests {
         ] {
             assert_eq!(Reply::parse(&reply.to_frame()), Ok(reply));
         }
-        for request in [
-            Request::Compile { source: vec![1] },
-            Request::Run { code: vec![2, 3], inputs: b"null".to_vec() },
-        ] {
+        for request in [Request::Compile { source: &[1] }, Request::Run { code: &[2, 3], inputs: b"null" }] {
             let bytes = request.to_frame();
             let (kind, payload, rest) = split(&bytes).unwrap();
             assert!(rest.is_empty());

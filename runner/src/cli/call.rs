@@ -56,6 +56,7 @@ pub(super) fn run(args: &[String]) -> ExitCode {
         printed: Vec::new(),
         errors: Vec::new(),
         wall: std::time::Duration::ZERO,
+        cpu: std::time::Duration::ZERO,
         memory_peak_bytes: 0,
     });
     show(&asked, &report)
@@ -98,6 +99,7 @@ fn show(asked: &Asked, report: &Report) -> ExitCode {
         if let serde_json::Value::Object(object) = &mut object {
             object
                 .insert("wall_us".into(), u64::try_from(report.wall.as_micros()).unwrap_or(u64::MAX).into());
+            object.insert("cpu_us".into(), u64::try_from(report.cpu.as_micros()).unwrap_or(u64::MAX).into());
             object.insert("memory_peak_bytes".into(), report.memory_peak_bytes.into());
         }
         eprintln!("{object}");

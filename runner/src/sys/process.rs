@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use super::{check, check_long};
 
@@ -59,16 +60,24 @@ pub enum Ended {
     Killed(i32),
 }
 
-/// Waits for the child behind `pidfd` and reaps it.
-pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<Ended> {
+/// Waits for the child behind `pidfd` and reaps it. Also says how much CPU time it used.
+pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<(Ended, Duration)> {
     let id = libc::id_t::try_from(pidfd.as_raw_fd()).unwrap_or(0);
     // SAFETY: siginfo_t is plain data, for which zeroes are a value.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: waitid(2) fills the struct.
-    check(unsafe { libc::waitid(libc::P_PIDFD, id, &raw mut info, libc::WEXITED | libc::__WALL) })?;
+    // SAFETY: rusage is plain data, for which zeroes are a value.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    let (kind, options) = (libc::P_PIDFD, libc::WEXITED | libc::__WALL);
+    // SAFETY: the system call waitid(2), which unlike its wrapper has a fifth argument, fills both structs.
+    check_long(unsafe { libc::syscall(libc::SYS_waitid, kind, id, &raw mut info, options, &raw mut used) })?;
     // SAFETY: after a successful waitid(2) the fields of SIGCHLD are filled.
     let status = unsafe { info.si_status() };
-    Ok(if info.si_code == libc::CLD_EXITED { Ended::Exited(status) } else { Ended::Killed(status) })
+    let time = |t: libc::timeval| {
+        let micros = u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(t.tv_usec).unwrap_or(0);
+        Duration::from_micros(micros)
+    };
+    let ended = if info.si_code == libc::CLD_EXITED { Ended::Exited(status) } else { Ended::Killed(status) };
+    Ok((ended, time(used.ru_utime) + time(used.ru_stime)))
 }
 
 /// Sends SIGKILL. To the first process of a pid namespace, that ends all of it.
