@@ -108,7 +108,7 @@ impl Data {
             Err(TryLockError::WouldBlock) => return Err(WriteError::Locked(holder(&lock))),
             Err(TryLockError::Error(e)) => return Err(at("lock", &path)(e).into()),
         }
-        let writer = Writer { data: self, _lock: lock, unsynced: Mutex::new(false) };
+        let writer = Writer { data: self, lock, unsynced: Mutex::new(false) };
         writer.recover()?;
         Ok(writer)
     }
@@ -175,8 +175,15 @@ pub struct Swept {
 #[derive(Debug)]
 pub struct Writer<'a> {
     data: &'a Data,
-    _lock: File,
+    lock: File,
     unsynced: Mutex<bool>,
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // Closing would not do: a child that another thread forks right now holds the lock until it executes something.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Writer<'_> {

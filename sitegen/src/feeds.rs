@@ -161,3 +161,49 @@ pub(crate) fn security_txt(config: &Config) -> String {
          Canonical: {site}/.well-known/security.txt\nPolicy: {site}/security.html#vulnerability-disclosure\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The addresses and days of a sitemap or of an index.
+    fn entries(bytes: &[u8], root: &str) -> Vec<(String, String)> {
+        let text = std::str::from_utf8(bytes).unwrap();
+        let xml = roxmltree::Document::parse(text).unwrap();
+        assert!(xml.root_element().has_tag_name(("http://www.sitemaps.org/schemas/sitemap/0.9", root)));
+        let field = |n: roxmltree::Node<'_, '_>, name: &str| {
+            n.children().find(|c| c.tag_name().name() == name).and_then(|c| c.text()).unwrap().to_owned()
+        };
+        let children = xml.root_element().children().filter(|n| n.is_element());
+        children.map(|n| (field(n, "loc"), field(n, "lastmod"))).collect()
+    }
+
+    #[test]
+    fn past_fifty_thousand_addresses_the_sitemap_is_an_index() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let config = Config::open(&root.join("nginx/production.toml")).unwrap();
+        let max = limits().site.sitemap_urls_max;
+        assert_eq!(max, 50_000);
+        let day = |n: usize| format!("2026-01-{:02}", 1 + n % 28).parse::<Day>().unwrap();
+        let pages: Vec<_> = (0..=max).map(|n| (format!("/c/w-{n}/"), Some(day(n)))).collect();
+
+        let at_the_cap = sitemap(&config, &pages[..max]).unwrap();
+        assert_eq!(at_the_cap.len(), 1);
+        assert_eq!(
+            (at_the_cap[0].0.as_str(), entries(&at_the_cap[0].1, "urlset").len()),
+            ("sitemap.xml", max)
+        );
+
+        let past_it = sitemap(&config, &pages).unwrap();
+        let names: Vec<&str> = past_it.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["sitemap-1.xml", "sitemap-2.xml", "sitemap.xml"]);
+        assert_eq!(entries(&past_it[0].1, "urlset").len(), max);
+        let last = ("https://tinyfiles.tv/c/w-50000/".to_owned(), day(max).to_string());
+        assert_eq!(entries(&past_it[1].1, "urlset"), [last.clone()]);
+        let index = entries(&past_it[2].1, "sitemapindex");
+        assert_eq!(index[0], ("https://tinyfiles.tv/sitemap-1.xml".to_owned(), "2026-01-28".to_owned()));
+        assert_eq!(index[1], ("https://tinyfiles.tv/sitemap-2.xml".to_owned(), last.1));
+    }
+}

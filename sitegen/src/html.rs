@@ -19,12 +19,12 @@ impl Anchors {
         let (mut links, mut ids) = (Vec::new(), Vec::new());
         // Text has no `<` of its own: it is escaped. So is `>` in attributes.
         for tag in html.split('<').skip(1).filter_map(|t| Some(t.split_once('>')?.0)) {
-            for attribute in tag.split("\" ").flat_map(|a| a.split_once("=\"")) {
-                let (name, value) =
-                    (attribute.0.rsplit(' ').next(), attribute.1.split('"').next().unwrap_or_default());
-                match name {
-                    Some("id") => ids.push(value.to_owned()),
-                    Some("href" | "src" | "action" | "poster")
+            // Name, value, name, value: a quote in a value is escaped.
+            let mut parts = tag.split('"');
+            while let (Some(before), Some(value)) = (parts.next(), parts.next()) {
+                match before.rsplit([' ', '\n']).next() {
+                    Some("id=") => ids.push(value.to_owned()),
+                    Some("href=" | "src=" | "action=" | "poster=")
                         if !value.starts_with("//") && !has_scheme(value) =>
                     {
                         links.push(value.replace("&amp;", "&"));

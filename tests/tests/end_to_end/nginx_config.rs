@@ -32,20 +32,24 @@ fn certificate(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Renders the production shape for `here` and moves port 80 to one that a test may have.
-fn render_tls(here: &Installation, plain_port: u16) -> Result<PathBuf> {
+/// Renders the production shape for `here` and moves it from the ports 443 and 80 to others.
+fn render_tls(here: &Installation, port: u16, plain_port: u16) -> Result<PathBuf> {
     let config = here.config();
-    let text = fs::read_to_string(&config)?.replace("\"http://", "\"https://");
+    let text = fs::read_to_string(&config)?
+        .replace(&format!("\"http://localhost:{}\"", here.site_port), "\"https://localhost\"")
+        .replace(&format!("\"http://127.0.0.1:{}\"", here.content_port), "\"https://127.0.0.1\"");
     fs::write(&config, format!("{text}[tls]\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n"))?;
     certificate(config.parent().context("no folder")?)?;
     let main = here.render_nginx()?.join("nginx.conf");
-    let text = fs::read_to_string(&main)?;
-    ensure!(text.contains("listen 80") && text.contains("listen [::]:80"), "{text}");
-    let port = |before: &str| format!("{before}{plain_port}");
-    fs::write(
-        &main,
-        text.replace("listen 80", &port("listen ")).replace("listen [::]:80", &port("listen [::]:")),
-    )?;
+    let mut text = fs::read_to_string(&main)?;
+    for (public, own) in [(443, port), (80, plain_port)] {
+        for address in ["", "[::]:"] {
+            let listen = format!("listen {address}{public}");
+            ensure!(text.contains(&listen), "no {listen} in {text}");
+            text = text.replace(&listen, &format!("listen {address}{own}"));
+        }
+    }
+    fs::write(&main, text)?;
     Ok(main)
 }
 
@@ -62,7 +66,7 @@ fn gixy_finds_nothing() -> Result<()> {
     let local = Installation::new()?;
     gixy(&local.render_nginx()?.join("nginx.conf"))?;
     let public = Installation::new()?;
-    gixy(&render_tls(&public, 80)?)?;
+    gixy(&render_tls(&public, 443, 80)?)?;
     // It does find something where there is something.
     let bad = local.config().with_extension("conf");
     fs::write(
@@ -73,48 +77,53 @@ fn gixy_finds_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Asks over TLS with curl, which does not check the certificate.
-fn ask(port: u16, host: &str, path: &str, extra: &[&str]) -> Result<Answer> {
+/// curl to that port, whatever the address says; it does not check the certificate.
+fn curl(port: u16, extra: &[&str], url: &str) -> Result<Ran> {
     let mut curl = Command::new("curl");
-    curl.args(["-ksi", "--noproxy", "*", "--connect-to", &format!("::127.0.0.1:{port}")]);
-    let output = curl.args(extra).arg(format!("https://{host}:{port}{path}")).output()?;
-    ensure!(output.status.success(), "curl {extra:?}: {:?}", output.status);
-    http::parse(&output.stdout)
+    curl.args(["-ks", "--noproxy", "*", "--connect-to", &format!("::127.0.0.1:{port}")]);
+    Ok(Ran::of(&curl.args(extra).arg(url).output().context("cannot run curl")?))
+}
+
+/// Asks over TLS.
+fn ask(port: u16, url: &str, extra: &[&str]) -> Result<Answer> {
+    http::parse(curl(port, &[&["-i"], extra].concat(), url)?.stdout.as_bytes())
 }
 
 #[test]
 fn the_production_shape_over_tls() -> Result<()> {
     let mut here = Installation::new()?;
-    let plain_port = free_port()?;
-    render_tls(&here, plain_port)?;
+    let (port, plain_port) = (free_port()?, free_port()?);
+    render_tls(&here, port, plain_port)?;
     here.publish()?;
+    here.site_port = port;
     here.start_nginx()?;
     let config = Config::open(&here.config())?;
-    for (port, host, set) in [
-        (here.site_port, "localhost", headers::site(&config)),
-        (here.content_port, "127.0.0.1", headers::work(&config, "/moth/hitch/")),
-    ] {
+    let moth = "/moth/hitch/";
+    for (host, set) in [("localhost", headers::site(&config)), ("127.0.0.1", headers::work(&config, moth))] {
         assert!(set.iter().any(|h| h.value == "max-age=63072000; includeSubDomains; preload"));
         for version in ["--http1.1", "--http2"] {
-            for range in [&["-H", "A: b"], &["-H", "Range: bytes=1-2"]] {
-                let answer = ask(port, host, "/moth/hitch/", &[&[version], &range[..]].concat())?;
-                let status = if range[1] == "A: b" { 200 } else { 206 };
+            for (status, field) in [(200, "A: b"), (206, "Range: bytes=1-2"), (416, "Range: bytes=99999999-")]
+            {
+                let answer = ask(port, &format!("https://{host}{moth}"), &[version, "-H", field])?;
                 assert_eq!(answer.status, status, "{host} {version}");
                 for header in &set {
                     let found = answer.header(&header.name.to_lowercase());
-                    assert_eq!(found, Some(header.value.as_str()), "{host} {version} {}", header.name);
+                    assert_eq!(
+                        found,
+                        Some(header.value.as_str()),
+                        "{host} {version} {status} {}",
+                        header.name
+                    );
                 }
             }
         }
         let version = |extra: &[&str]| -> Result<String> {
-            let mut curl = Command::new("curl");
-            curl.args(["-ks", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_version} %{http_code}"]);
-            Ok(Ran::of(&curl.args(extra).arg(format!("https://{host}:{port}/")).output()?).stdout)
+            let asked = ["-o", "/dev/null", "-w", "%{http_version} %{http_code}"];
+            Ok(curl(port, &[&asked, extra].concat(), &format!("https://{host}{moth}"))?.stdout)
         };
-        let root = if host == "localhost" { "200" } else { "404" };
-        assert_eq!(version(&["--tlsv1.2", "--tls-max", "1.2"])?, format!("2 {root}"));
-        assert_eq!(version(&["--tlsv1.3"])?, format!("2 {root}"));
-        assert_eq!(version(&["--http1.1"])?, format!("1.1 {root}"));
+        assert_eq!(version(&["--tlsv1.2", "--tls-max", "1.2"])?, "2 200");
+        assert_eq!(version(&["--tlsv1.3"])?, "2 200");
+        assert_eq!(version(&["--http1.1"])?, "1.1 200");
         // The client would speak 1.1; the server ends it.
         let old = Command::new("openssl")
             .args(["s_client", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
@@ -123,14 +132,16 @@ fn the_production_shape_over_tls() -> Result<()> {
             .output()?;
         let old = Ran::of(&old);
         assert!(old.code != 0 && old.stderr.contains("alert protocol version"), "{old:?}");
-        let other = ask(port, host, "/", &["-H", "Host: other.example"])?;
-        assert_eq!(other.status, 421);
+        assert_eq!(ask(port, &format!("https://{host}/"), &["-H", "Host: other.example"])?.status, 421);
     }
-    let moved = http::get(plain_port, "localhost", "/moth/hitch/?x=1")?;
-    let to = format!("https://localhost:{}/moth/hitch/?x=1", here.site_port);
-    assert_eq!((moved.status, moved.header("location")), (301, Some(to.as_str())));
+    let plain = |host: &str| -> Result<Answer> {
+        let head = format!("GET {moth}?x=1 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        http::raw(plain_port, head.as_bytes())
+    };
+    let moved = plain("localhost")?;
+    assert_eq!((moved.status, moved.header("location")), (301, Some("https://localhost/moth/hitch/?x=1")));
     assert_eq!(moved.header("strict-transport-security"), None, "not over plain http (RFC 6797, 7.2)");
-    let other = http::get(plain_port, "other.example", "/")?;
+    let other = plain("other.example")?;
     assert_eq!((other.status, other.header("location")), (421, None));
     Ok(())
 }

@@ -223,8 +223,12 @@ fn a_second_publish_writes_nothing_and_says_so() -> Result<()> {
     let before = listing(&here)?;
     assert!(before.len() > 300, "{}", before.len());
     let ran = here.sitegen(&["publish"])?;
+    let works = Catalog::open(&here.data("catalog.db"))?.published()?.len();
     let short = &here.live()?.to_string()[..12];
-    assert_eq!((ran.code, ran.stdout), (0, format!("nothing changed, tree {short} with 11 works stays\n")));
+    assert_eq!(
+        (ran.code, ran.stdout),
+        (0, format!("nothing changed, tree {short} with {works} works stays\n"))
+    );
     let after = listing(&here)?;
     let changed: Vec<_> = after.iter().filter(|(path, state)| before.get(*path) != Some(*state)).collect();
     assert!(changed.is_empty() && before.len() == after.len(), "{changed:#?}");
@@ -340,11 +344,7 @@ fn edit(here: &Installation, dice: &mut Dice, number: u64) -> Result<String> {
             "the style".into()
         }
         2 => {
-            here.edit(
-                "theme/templates/card.html",
-                "<li class=\"card",
-                &format!("<li class=\"card c{number}"),
-            )?;
+            here.edit("theme/templates/card.html", "</li>", &format!("<!--{number}--></li>"))?;
             "a template that others import".into()
         }
         3 if works.len() > 1 => {
