@@ -12,4 +12,5 @@ mod pages;
 mod playing;
 mod publish_faults;
 mod sandbox;
+mod snippet;
 mod tree_verify;
