@@ -58,7 +58,7 @@ pub fn raw(port: u16, request: &[u8]) -> Result<Answer> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
         // A server that did not want the rest of a request may answer and hang up.
-        Err(e) if bytes.is_empty() || e.kind() != std::io::ErrorKind::ConnectionReset => return Err(e.into()),
+        Err(e) if bytes.is_empty() || e.kind() != std::io::ErrorKind::ConnectionReset => Err(e.into()),
         _ => parse(&bytes),
     }
 }
