@@ -376,10 +376,8 @@ fn under_load(disk: &Path) -> Result<()> {
         });
         let publishes = (1..=SWAPS).try_for_each(|version| {
             change(&here, 3, 100, version)?;
-            fs::write(
-                here.source().join("theme/style/site.css"),
-                format!("body {{ margin: {version}px }}\n"),
-            )?;
+            let style = format!("body {{ margin: {version}px }}\n");
+            fs::write(here.source().join("theme/style/site.css"), style)?;
             here.publish()?;
             published.fetch_add(1, Ordering::Relaxed);
             Ok(())

@@ -204,8 +204,11 @@ fn an_edit_of_the_same_size_in_the_same_second_is_another_answer_and_so_is_its_r
     Ok(())
 }
 
-/// Every file and folder below the data folder: inode, size, modification and change time, in nanoseconds.
-fn listing(here: &Installation) -> Result<BTreeMap<String, (u64, u64, (i64, i64), (i64, i64))>> {
+/// Inode, size, modification and change time in seconds and nanoseconds.
+type Seen = (u64, u64, (i64, i64), (i64, i64));
+
+/// Every file and folder below the data folder.
+fn listing(here: &Installation) -> Result<BTreeMap<String, Seen>> {
     let mut all = BTreeMap::new();
     for entry in walkdir::WalkDir::new(here.data("")).min_depth(1) {
         let (entry, meta) = entry.map(|e| (e.path().to_owned(), e.metadata()))?;
