@@ -197,8 +197,8 @@ impl Writer<'_> {
         Ok(digest)
     }
 
-    /// Writes a directory and returns its name. Writes nothing if it is there already. `previous`: see
-    /// [`Directories::write`].
+    /// Writes a directory and returns its name. Writes nothing if it is there already. `previous` is an
+    /// older directory with many of the same sub-directories, whose links are shared.
     pub fn directory(
         &self,
         directory: &Directory,
