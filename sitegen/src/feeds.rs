@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(names, ["sitemap-1.xml", "sitemap-2.xml", "sitemap.xml"]);
         assert_eq!(entries(&past_it[0].1, "urlset").len(), max);
         let last = ("https://tinyfiles.tv/c/w-50000/".to_owned(), day(max).to_string());
-        assert_eq!(entries(&past_it[1].1, "urlset"), [last.clone()]);
+        assert_eq!(entries(&past_it[1].1, "urlset"), std::slice::from_ref(&last));
         let index = entries(&past_it[2].1, "sitemapindex");
         assert_eq!(index[0], ("https://tinyfiles.tv/sitemap-1.xml".to_owned(), "2026-01-28".to_owned()));
         assert_eq!(index[1], ("https://tinyfiles.tv/sitemap-2.xml".to_owned(), last.1));

@@ -205,13 +205,14 @@ fn an_edit_of_the_same_size_in_the_same_second_is_another_answer_and_so_is_its_r
 }
 
 /// Every file and folder below the data folder: inode, size, modification and change time, in nanoseconds.
-fn listing(here: &Installation) -> Result<BTreeMap<String, (u64, u64, (i64, i64), (i64, i64))>> {
+fn listing(here: &Installation) -> Result<BTreeMap<String, [i64; 6]>> {
     let mut all = BTreeMap::new();
     for entry in walkdir::WalkDir::new(here.data("")).min_depth(1) {
         let (entry, meta) = entry.map(|e| (e.path().to_owned(), e.metadata()))?;
         let meta = meta?;
-        let times = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
-        all.insert(entry.display().to_string(), (meta.ino(), meta.size(), times.0, times.1));
+        let [inode, size] = [meta.ino(), meta.size()].map(u64::cast_signed);
+        let state = [inode, size, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+        all.insert(entry.display().to_string(), state);
     }
     Ok(all)
 }
