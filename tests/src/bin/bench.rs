@@ -391,13 +391,8 @@ fn under_load(disk: &Path) -> Result<()> {
     println!(
         "| seconds | answers | bad answers | assets found after the swap of their page |\n|---|---|---|---|"
     );
-    println!(
-        "| {:.0} | {} | {} | {} |",
-        start.elapsed().as_secs_f64(),
-        answers.load(Ordering::Relaxed),
-        bad.load(Ordering::Relaxed),
-        late.load(Ordering::Relaxed)
-    );
-    ensure!(bad.load(Ordering::Relaxed) == 0, "bad answers");
+    let [answers, bad, late] = [answers, bad, late].map(AtomicUsize::into_inner);
+    println!("| {:.0} | {answers} | {bad} | {late} |", start.elapsed().as_secs_f64());
+    ensure!(bad == 0, "bad answers");
     Ok(())
 }
