@@ -23,6 +23,7 @@ pub fn limits() -> &'static Limits {
 )]
 pub struct Limits {
     pub work: Work,
+    pub check: Check,
     pub site: Site,
     pub bridge: Bridge,
     pub publish: Publish,
@@ -50,6 +51,12 @@ groups! {
         cover_bytes_max: u64, cover_side_px_max: u32, covers_max: usize, title_chars_max: usize,
         summary_chars_max: usize, description_bytes_max: usize, tags_max: usize, tag_chars_max: usize,
         slug_chars_max: usize,
+    }
+    /// How far intake reads into a work.
+    Check {
+        findings_per_rule_max: usize, html_depth_max: u32, html_elements_max: usize, css_depth_max: usize,
+        decode_depth_max: usize, decoded_bytes_max: usize, script_stack_bytes_max: usize,
+        line_chars_plain_max: usize, encoded_chars_plain_max: usize, bandit_seconds_max: u64,
     }
     /// The generated pages.
     Site {

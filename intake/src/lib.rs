@@ -1,0 +1,13 @@
+//! Every check a submission passes, the same on the creator's machine as on the server.
+
+pub mod address;
+pub mod css;
+pub mod data;
+pub mod document;
+pub mod finding;
+pub mod html;
+pub mod js;
+pub mod rules;
+pub mod scan;
+pub mod source;
+pub mod tf;

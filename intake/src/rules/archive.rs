@@ -1,0 +1,3 @@
+//! Placeholder until its gate exists.
+
+rules! {}
