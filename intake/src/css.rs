@@ -41,8 +41,10 @@ fn block(scan: &mut Scan<'_>, piece: &Piece<'_>, parser: &mut Parser<'_>, place:
         let Ok(token) = parser.next_including_whitespace_and_comments() else { break };
         let inner = match token {
             Token::UnquotedUrl(address) => {
-                let address = address.to_string();
-                loaded(scan, piece, start, parser.position().byte_index(), &address);
+                if rule != "namespace" {
+                    let address = address.to_string();
+                    loaded(scan, piece, start, parser.position().byte_index(), &address);
+                }
                 continue;
             }
             Token::QuotedString(address) => {

@@ -1,6 +1,6 @@
 //! The two examples of every row of the rules table: one must be found, the other must not.
 
-use intake::finding::{Example, Finding, Kind, Rule};
+use intake::finding::{Example, Finding, Kind, Rule, Severity};
 use intake::{document, rules};
 
 fn findings(example: &Example) -> Option<Vec<Finding>> {
@@ -32,4 +32,59 @@ fn every_example_is_judged_as_the_table_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A case of `tests/corpus/*.cases`: `### kind expected-rules: what it is about`, then the text.
+struct Case {
+    place: String,
+    kind: Kind,
+    expected: Vec<String>,
+    text: String,
+}
+
+fn cases(ending: &str) -> Vec<Case> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
+    let mut cases = Vec::new();
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == ending)) {
+        let text = std::fs::read_to_string(file).unwrap();
+        for case in text.split("### ").skip(1) {
+            let (head, body) = case.split_once('\n').unwrap();
+            let (words, about) = head.split_once(": ").unwrap();
+            let mut words = words.split(' ');
+            let kind = match words.next().unwrap() {
+                "script" => Kind::Script,
+                "html" => Kind::Html,
+                other => panic!("unknown kind {other}"),
+            };
+            let mut expected: Vec<_> = words.filter(|w| *w != "clean").map(str::to_owned).collect();
+            expected.sort();
+            let place = format!("{} ({about})", file.file_name().unwrap().to_string_lossy());
+            cases.push(Case { place, kind, expected, text: body.trim_end_matches('\n').to_owned() });
+        }
+    }
+    cases
+}
+
+#[test]
+fn hits_near_misses_and_evasions() {
+    let cases = cases("cases");
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let text: &'static str = case.text.clone().leak();
+        let found = findings(&Example { kind: case.kind, text }).unwrap();
+        let mut ids: Vec<_> =
+            found.iter().filter(|f| f.severity > Severity::Note).map(|f| f.rule.id.to_owned()).collect();
+        ids.sort();
+        ids.dedup();
+        if ids != case.expected {
+            wrong.push(format!(
+                "{}: expected {:?}, found {ids:?} in\n    {}",
+                case.place, case.expected, case.text
+            ));
+        }
+    }
+    assert!(cases.len() > 150, "{}", cases.len());
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }

@@ -85,7 +85,7 @@ fn attribute(scan: &mut Scan<'_>, piece: &Piece<'_>, start: &Start, attr: &Attr)
         "srcdoc" => with(piece, attr, |text| super::scan(scan, text)),
         "srcset" | "imagesrcset" => with(piece, attr, |text| srcset(scan, text)),
         "ping" => scan.add(&PING, piece, attr.raw.clone(), "a link that reports being followed"),
-        "target" => target(scan, piece, attr),
+        "target" if element != "base" => target(scan, piece, attr),
         "href" | "xlink:href" if matches!(element, "a" | "area") => {
             with(piece, attr, |text| follow(scan, text))
         }

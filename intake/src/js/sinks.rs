@@ -81,6 +81,11 @@ fn called<'a>(
         "?.constructor" if arguments.iter().any(is_code) => {
             judge.add(&FUNCTION, span, "a constructor that is given code as text");
         }
+        "document.createElement" | "document.createElementNS" => {
+            if let Some(Val::Text(tag)) = arguments.get(usize::from(path.ends_with("NS"))) {
+                element(judge, span, tag);
+            }
+        }
         "addEventListener" if matches!(first, Some(Val::Text(t)) if &**t == "beforeunload") => {
             judge.add(&NUISANCE, span, "asks before the page is left");
         }

@@ -43,10 +43,13 @@ impl<'a> Values<'_, 'a> {
                 if let Some(default) = &parameter.initializer {
                     values.extend(self.bound(symbol, &parameter.pattern, default));
                 }
-                for argument in self.passed(declaration, parameter.span) {
+                let (arguments, are_all) = self.passed(declaration, parameter.span);
+                for argument in arguments {
                     values.extend(self.bound(symbol, &parameter.pattern, argument));
                 }
-                values.push(Val::Unknown);
+                if !are_all {
+                    values.push(Val::Unknown);
+                }
                 values
             }
             _ => vec![Val::Unknown],
@@ -97,25 +100,28 @@ impl<'a> Values<'_, 'a> {
         values
     }
 
-    /// What a parameter is called with, where the calls can be seen.
-    fn passed(&self, parameter: NodeId, span: Span) -> Vec<&'a Expression<'a>> {
+    /// What a parameter is called with, and whether that is all it can be: the function has no name and is called where
+    /// it stands.
+    fn passed(&self, parameter: NodeId, span: Span) -> (Vec<&'a Expression<'a>>, bool) {
         let nodes = self.semantic.nodes();
         let list = nodes.parent_id(parameter);
-        let AstKind::FormalParameters(parameters) = nodes.kind(list) else { return Vec::new() };
-        let Some(index) = position(parameters, span) else { return Vec::new() };
+        let AstKind::FormalParameters(parameters) = nodes.kind(list) else { return (Vec::new(), false) };
+        let Some(index) = position(parameters, span) else { return (Vec::new(), false) };
         let function = nodes.parent_id(list);
         let mut found: Vec<&'a Expression<'a>> = Vec::new();
         if let Some((call, shift)) = direct_call(nodes, function) {
             found.extend(call.arguments.get(index + shift).and_then(|a| a.as_expression()));
         }
-        for symbol in self.names_of(function) {
+        let names = self.names_of(function);
+        let are_all = names.is_empty() && !found.is_empty();
+        for symbol in names {
             for reference in self.semantic.symbol_references(symbol).take(SITES) {
                 if let Some((call, shift)) = direct_call(nodes, reference.node_id()) {
                     found.extend(call.arguments.get(index + shift).and_then(|a| a.as_expression()));
                 }
             }
         }
-        found
+        (found, are_all)
     }
 
     /// The variables that hold the function: its own name, or the constant it is assigned to.
