@@ -3,9 +3,9 @@
 //! Images, sounds and fonts are what tiny works are made of and are left alone. Documents, scripts, styles and SVG are
 //! read by their gates; what is neither is said to be an encoded payload.
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use std::sync::LazyLock;
+
+use data_encoding::{Encoding, Specification};
 
 use crate::js::{self, Form};
 use crate::rules::code::{DATA_DOCUMENT, PAYLOAD};
@@ -13,16 +13,20 @@ use crate::scan::Scan;
 use crate::source::{Map, Piece};
 use crate::{css, html};
 
-const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
-    .with_decode_allow_trailing_bits(true)
-    .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
-const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+/// Base64 as forgiving as a browser: white space, missing padding and stray last bits do not matter.
+static BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| {
+    let mut specification = Specification::new();
+    specification.symbols.push_str("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+    specification.check_trailing_bits = false;
+    specification.ignore.push_str(" \t\n\r\u{C}=");
+    specification.translate.from.push_str("-_");
+    specification.translate.to.push_str("+/");
+    specification.encoding().ok()
+});
 
-/// Decodes base64 as forgivingly as a browser does.
+/// Decodes base64, also in its form for addresses.
 pub fn base64(text: &str) -> Option<Vec<u8>> {
-    let clean: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    STANDARD.decode(&clean).or_else(|_| URL_SAFE.decode(&clean)).ok()
+    BASE64.as_ref()?.decode(text.as_bytes()).ok()
 }
 
 /// Resolves `%41` to `A`; anything else stays.

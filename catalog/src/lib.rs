@@ -1,0 +1,34 @@
+//! What is published, and the bytes it is made of.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`slug`], [`day`], [`manifest`] | the names, dates and sidecar of a work, parsed at the edge |
+//! | [`work`] | a work as a row: status, files, roles |
+//! | [`db`] | the catalogue database: works and their files |
+//! | [`digest`], [`store`] | SHA-256 names, and the objects they name |
+//! | [`directory`] | directories named by the digest of their own `checksums.txt` |
+//! | [`live`] | trees: the one that is served, the ones kept, the swap between them |
+//!
+//! Invariants: a stored object or directory never changes; the name of a thing is the digest of its bytes; the tree
+//! that is served is complete and on disk before it is swapped in. The crate knows nothing of pages, headers or
+//! limits: what may be published is decided elsewhere, before a row is written.
+
+pub mod day;
+pub mod db;
+pub mod digest;
+pub mod directory;
+pub mod live;
+pub mod manifest;
+pub mod slug;
+pub mod store;
+pub mod work;
+
+pub use day::Day;
+pub use db::Catalog;
+pub use digest::Digest;
+pub use directory::Directory;
+pub use live::Data;
+pub use manifest::Manifest;
+pub use slug::Slug;
+pub use store::Store;
+pub use work::{Role, Status, Work, WorkFile};

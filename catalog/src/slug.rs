@@ -1,0 +1,214 @@
+//! Slugs and file names: the words of a path.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest slug.
+const SLUG_CHARS_MAX: usize = 48;
+/// The longest file name.
+const FILE_NAME_CHARS_MAX: usize = 80;
+
+/// First segments of paths that the site uses itself, and names people would mistake for the platform's own.
+const RESERVED: &[&str] = &[
+    "about",
+    "admin",
+    "api",
+    "assets",
+    "changelog",
+    "creator",
+    "creators",
+    "data",
+    "error",
+    "gone",
+    "help",
+    "index",
+    "official",
+    "privacy",
+    "python",
+    "python-status",
+    "review",
+    "robots",
+    "rss",
+    "rules",
+    "saves",
+    "schema",
+    "security",
+    "sitemap",
+    "src",
+    "submission-criteria",
+    "submit",
+    "support",
+    "system",
+    "terms",
+    "tinyfiles",
+    "works",
+];
+
+/// The name of a creator or of a work in a path: lower-case letters, digits and single hyphens between them, at most
+/// 48 characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Slug(String);
+
+/// Why a text is not a slug.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SlugError {
+    /// Characters, hyphens or length are wrong.
+    #[error("{0:?} is not a slug: use a-z, 0-9 and single hyphens between them, at most 48 characters")]
+    Malformed(String),
+    /// The site needs the name.
+    #[error("{0:?} is reserved for the site; choose another name")]
+    Reserved(String),
+}
+
+impl Slug {
+    /// The slug as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads the slug of a creator, which is the first segment of a path and so must not be one of the site's.
+    pub fn parse_creator(text: &str) -> Result<Self, SlugError> {
+        let slug: Self = text.parse()?;
+        if RESERVED.contains(&text) { Err(SlugError::Reserved(text.to_owned())) } else { Ok(slug) }
+    }
+
+    /// A title made of the slug: `text-adventure` becomes `Text adventure`.
+    pub fn to_title(&self) -> String {
+        let words = self.0.replace('-', " ");
+        let mut chars = words.chars();
+        chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect()
+    }
+}
+
+impl FromStr for Slug {
+    type Err = SlugError;
+
+    fn from_str(text: &str) -> Result<Self, SlugError> {
+        let word = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if text.len() <= SLUG_CHARS_MAX && text.split('-').all(word) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(SlugError::Malformed(text.to_owned()))
+        }
+    }
+}
+
+/// The name of a file beside the payload: letters, digits, `.`, `-` and `_`, starting with a letter or digit, at most
+/// 80 characters, and none of the names that a work's directory uses itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct FileName(String);
+
+/// A text that is not the name of a file of a work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} cannot be a file name: use letters, digits, `.`, `-` and `_`, at most 80 characters, starting with a letter \
+     or digit; index.html, work.json and checksums.txt are taken"
+)]
+pub struct FileNameError(String);
+
+/// The payload's name in the directory of its work.
+pub const PAYLOAD: &str = "index.html";
+/// The sidecar's name in the directory of its work.
+pub const SIDECAR: &str = "work.json";
+/// The name of the list that every directory has.
+pub const CHECKSUMS: &str = "checksums.txt";
+
+impl FileName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FileName {
+    type Err = FileNameError;
+
+    fn from_str(text: &str) -> Result<Self, FileNameError> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let taken = [PAYLOAD, SIDECAR, CHECKSUMS].iter().any(|t| t.eq_ignore_ascii_case(text));
+        let starts = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+        if starts && text.len() <= FILE_NAME_CHARS_MAX && text.bytes().all(plain) && !taken {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(FileNameError(text.to_owned()))
+        }
+    }
+}
+
+/// Text conversions that both newtypes have.
+macro_rules! text {
+    ($name:ident, $error:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+    };
+}
+text!(Slug, SlugError);
+text!(FileName, FileNameError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs() {
+        for good in ["a", "7", "moth", "text-adventure", "a-1-b", &"x".repeat(48)] {
+            assert_eq!(good.parse::<Slug>().unwrap().as_str(), good);
+        }
+        for bad in ["", "-", "a-", "-a", "a--b", "A", "a_b", "a.b", "ä", "a/b", "a b", &"x".repeat(49)] {
+            assert_eq!(bad.parse::<Slug>(), Err(SlugError::Malformed(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_creator_cannot_take_a_path_of_the_site() {
+        for taken in RESERVED {
+            assert_eq!(Slug::parse_creator(taken), Err(SlugError::Reserved((*taken).to_owned())));
+            assert!(taken.parse::<Slug>().is_ok(), "a work may be called {taken}");
+        }
+        assert!(Slug::parse_creator("moth").is_ok());
+    }
+
+    #[test]
+    fn file_names() {
+        for good in ["cover.png", "text-adventure.py", "A_1.x"] {
+            assert!(good.parse::<FileName>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".x",
+            "a/b",
+            "..",
+            "index.html",
+            "Work.JSON",
+            "checksums.txt",
+            "a b",
+            "ü.png",
+            &"x".repeat(81),
+        ] {
+            assert!(bad.parse::<FileName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn titles() {
+        assert_eq!("text-adventure".parse::<Slug>().unwrap().to_title(), "Text adventure");
+    }
+}
