@@ -24,6 +24,7 @@ pub fn limits() -> &'static Limits {
 pub struct Limits {
     pub work: Work,
     pub check: Check,
+    pub zip: Zip,
     pub site: Site,
     pub bridge: Bridge,
     pub publish: Publish,
@@ -57,6 +58,11 @@ groups! {
         findings_per_rule_max: usize, html_depth_max: u32, html_elements_max: usize, css_depth_max: usize,
         decode_depth_max: usize, decoded_bytes_max: usize, script_stack_bytes_max: usize,
         line_chars_plain_max: usize, encoded_chars_plain_max: usize, bandit_seconds_max: u64,
+    }
+    /// A submission as an archive.
+    Zip {
+        archive_bytes_max: u64, entries_max: u64, entry_bytes_max: u64, total_bytes_max: u64, ratio_max: u64,
+        ratio_bytes_min: u64, name_bytes_max: usize,
     }
     /// The generated pages.
     Site {

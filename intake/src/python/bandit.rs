@@ -1,0 +1,5 @@
+//! bandit.
+
+/// How bandit is asked.
+#[derive(Debug, Default)]
+pub struct Bandit;
