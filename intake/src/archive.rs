@@ -11,7 +11,9 @@ use unicode_normalization::UnicodeNormalization;
 use zip::ZipArchive;
 
 use crate::finding::{Finding, Rule};
-use crate::rules::archive::{BOMB, ENCRYPTED, EXECUTABLE, EXTRA, FOLDER, LINK, METHOD, NESTED, OVERLAP, TWINS, UNREADABLE};
+use crate::rules::archive::{
+    BOMB, ENCRYPTED, EXECUTABLE, EXTRA, FOLDER, LINK, METHOD, NESTED, OVERLAP, TWINS, UNREADABLE,
+};
 use crate::submission::File;
 
 mod directory;
@@ -120,7 +122,12 @@ impl Gate<'_> {
         }
     }
 
-    fn inflate(&mut self, bytes: &[u8], directory: &Directory, entries: &[(usize, String)]) -> Option<Vec<File>> {
+    fn inflate(
+        &mut self,
+        bytes: &[u8],
+        directory: &Directory,
+        entries: &[(usize, String)],
+    ) -> Option<Vec<File>> {
         let mut archive = match ZipArchive::new(Cursor::new(bytes)) {
             Ok(archive) => archive,
             Err(error) => {
@@ -149,7 +156,10 @@ impl Gate<'_> {
             files.push(File { name: path.clone(), bytes: content });
         }
         if let Some(first) = ignored.first() {
-            let what = format!("{first} and the like are left by the system and ignored ({} of them)", ignored.len());
+            let what = format!(
+                "{first} and the like are left by the system and ignored ({} of them)",
+                ignored.len()
+            );
             self.add(&EXTRA, first, what);
         }
         Some(files)
@@ -181,7 +191,11 @@ impl Gate<'_> {
         let (inflated, packed) = (content.len() as u64, entry.packed as u64);
         let limits = &policy::limits().zip;
         if inflated > max {
-            self.add(&BOMB, path, format!("this entry inflates to more than {max} bytes; unpacking stopped there"));
+            self.add(
+                &BOMB,
+                path,
+                format!("this entry inflates to more than {max} bytes; unpacking stopped there"),
+            );
         } else if inflated > limits.ratio_bytes_min && inflated > packed.saturating_mul(limits.ratio_max) {
             self.add(&BOMB, path, format!("{packed} bytes that inflate to {inflated}"));
         } else if let Err(error) = result {
@@ -215,8 +229,10 @@ impl Gate<'_> {
 
     /// Takes the files out of the one folder around them.
     fn strip(&mut self, files: &mut [File]) {
-        let folder = files.first().and_then(|f| f.name.split_once('/')).map(|(folder, _)| format!("{folder}/"));
-        let Some(folder) = folder.filter(|folder| files.iter().all(|f| f.name.starts_with(folder.as_str()))) else {
+        let folder =
+            files.first().and_then(|f| f.name.split_once('/')).map(|(folder, _)| format!("{folder}/"));
+        let Some(folder) = folder.filter(|folder| files.iter().all(|f| f.name.starts_with(folder.as_str())))
+        else {
             return;
         };
         for file in files.iter_mut() {

@@ -4,14 +4,19 @@
 pub fn problem(bytes: &[u8]) -> Option<String> {
     let limits = &policy::limits().work;
     if bytes.len() as u64 > limits.cover_bytes_max {
-        return Some(format!("a picture of {} bytes, more than the {} allowed", bytes.len(), limits.cover_bytes_max));
+        return Some(format!(
+            "a picture of {} bytes, more than the {} allowed",
+            bytes.len(),
+            limits.cover_bytes_max
+        ));
     }
     match size(bytes) {
         None => Some("this is no PNG, JPEG, WebP or GIF".to_owned()),
         Some((width, height)) if width == 0 || height == 0 => Some("a picture without a size".to_owned()),
-        Some((width, height)) if width.max(height) > limits.cover_side_px_max => {
-            Some(format!("a picture of {width} by {height} pixels, more than {} on a side", limits.cover_side_px_max))
-        }
+        Some((width, height)) if width.max(height) > limits.cover_side_px_max => Some(format!(
+            "a picture of {width} by {height} pixels, more than {} on a side",
+            limits.cover_side_px_max
+        )),
         Some(_) => None,
     }
 }
@@ -71,7 +76,14 @@ mod tests {
         }
         let lossless = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2F\x7F\xC2\x77\0";
         assert_eq!(size(lossless), Some((640, 480)));
-        for broken in [b"".as_slice(), b"<svg>", b"\x89PNG\r\n\x1A\n", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xE0\0\0", b"GIF89a"] {
+        for broken in [
+            b"".as_slice(),
+            b"<svg>",
+            b"\x89PNG\r\n\x1A\n",
+            b"\xFF\xD8\xFF",
+            b"\xFF\xD8\xFF\xE0\0\0",
+            b"GIF89a",
+        ] {
             assert_eq!(size(broken), None, "{broken:?}");
         }
         assert!(problem(b"GIF89a\0\0\0\0").unwrap().contains("without a size"));

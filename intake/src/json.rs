@@ -85,7 +85,10 @@ impl Reader<'_> {
             b'{' => b'}',
             b'[' => b']',
             _ => {
-                while self.peek().is_some_and(|b| !matches!(b, b',' | b'}' | b']') && !b.is_ascii_whitespace()) {
+                while self
+                    .peek()
+                    .is_some_and(|b| !matches!(b, b',' | b'}' | b']') && !b.is_ascii_whitespace())
+                {
                     self.at += 1;
                 }
                 return Some(());
@@ -116,9 +119,13 @@ mod tests {
     #[test]
     fn pointers_lead_to_their_values() {
         let text = r#"{ "a": {"b": [1, {"c/d": "x\"y"}]}, "e": -2 }"#;
-        for (pointer, expected) in
-            [("/a/b/0", "1"), ("/a/b/1/c~1d", r#""x\"y""#), ("/e", "-2"), ("/a/b/1", r#"{"c/d": "x\"y"}"#), ("", text)]
-        {
+        for (pointer, expected) in [
+            ("/a/b/0", "1"),
+            ("/a/b/1/c~1d", r#""x\"y""#),
+            ("/e", "-2"),
+            ("/a/b/1", r#"{"c/d": "x\"y"}"#),
+            ("", text),
+        ] {
             assert_eq!(&text[locate(text, pointer).unwrap()], expected, "{pointer}");
         }
         for pointer in ["/x", "/a/x", "/a/b/7", "/e/1"] {

@@ -133,7 +133,11 @@ impl Sidecar<'_> {
             ("/tags", manifest.tags.len(), limits.tags_max, "tags"),
         ] {
             if length > max {
-                findings.push(self.at(&LENGTH, pointer, format!("{length} {unit}, more than the {max} allowed")));
+                findings.push(self.at(
+                    &LENGTH,
+                    pointer,
+                    format!("{length} {unit}, more than the {max} allowed"),
+                ));
             }
         }
         for (index, tag) in manifest.tags.iter().enumerate() {
@@ -163,7 +167,10 @@ impl Sidecar<'_> {
                 Some(self.at(&BACKEND, "/capabilities/python_backend", what))
             }
             (None, Some(file)) => {
-                let what = format!("this file is there, but capabilities.python_backend of {} does not name it", self.file);
+                let what = format!(
+                    "this file is there, but capabilities.python_backend of {} does not name it",
+                    self.file
+                );
                 Some(Finding::whole(&BACKEND, &file.name, what))
             }
             _ => None,

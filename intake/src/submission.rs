@@ -107,7 +107,12 @@ impl Submission {
         if is_zip(&name, &bytes) {
             return Ok(Self::from_zip(&name, &bytes));
         }
-        Ok(Self { name: name.clone(), files: vec![File { name, bytes }], findings: Vec::new(), is_whole: false })
+        Ok(Self {
+            name: name.clone(),
+            files: vec![File { name, bytes }],
+            findings: Vec::new(),
+            is_whole: false,
+        })
     }
 
     fn open_folder(path: &Path) -> std::io::Result<Self> {
@@ -236,7 +241,12 @@ impl Submission {
     }
 
     /// The files that would be published; what is left over is said.
-    fn published(&self, page: Option<&File>, sidecar: Option<&Sidecar<'_>>, findings: &mut Vec<Finding>) -> Vec<Published> {
+    fn published(
+        &self,
+        page: Option<&File>,
+        sidecar: Option<&Sidecar<'_>>,
+        findings: &mut Vec<Finding>,
+    ) -> Vec<Published> {
         let manifest = sidecar.map(|s| &s.manifest);
         let backend = manifest.and_then(|m| m.capabilities.python_backend.as_ref());
         let cover = manifest.and_then(|m| m.cover.as_ref()).map(|c| &c.file);
@@ -274,7 +284,11 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// What is used and not declared, and what is declared and not used.
-fn capabilities(page: &str, sidecar: &Sidecar<'_>, uses: &BTreeMap<Capability, (usize, usize)>) -> Vec<Finding> {
+fn capabilities(
+    page: &str,
+    sidecar: &Sidecar<'_>,
+    uses: &BTreeMap<Capability, (usize, usize)>,
+) -> Vec<Finding> {
     let declared: Vec<&str> = sidecar.manifest.capabilities.declared().collect();
     let mut findings = Vec::new();
     for capability in Capability::ALL {

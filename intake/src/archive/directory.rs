@@ -87,9 +87,8 @@ pub(super) fn read(bytes: &[u8], entries_max: u64) -> Result<Directory, Problem>
     if start == 0xFFFF_FFFF || length == 0xFFFF_FFFF {
         return Err(problem(&UNREADABLE, "this zip uses the format for giants (zip64); make a plain one"));
     }
-    let mut problems = Vec::new();
     if start + length != end {
-        problems.push(problem(&OVERLAP, "there are bytes before, between or behind the parts of the zip"));
+        return Err(problem(&OVERLAP, "there are bytes before or between the parts of the zip"));
     }
     let mut entries = Vec::new();
     let mut at = start;
@@ -101,7 +100,7 @@ pub(super) fn read(bytes: &[u8], entries_max: u64) -> Result<Directory, Problem>
     if at > end {
         return Err(broken());
     }
-    problems.extend(ranges(all, &entries, start));
+    let problems = ranges(all, &entries, start);
     Ok(Directory { entries, problems })
 }
 
@@ -111,7 +110,8 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     let first = last.saturating_sub(65_535);
     (first..=last).rev().find(|at| {
         let all = Bytes(bytes);
-        all.slice(*at, 4) == Some(b"PK\x05\x06") && all.number(at + 20, 2).is_some_and(|n| at + 22 + n == bytes.len())
+        all.slice(*at, 4) == Some(b"PK\x05\x06")
+            && all.number(at + 20, 2).is_some_and(|n| at + 22 + n == bytes.len())
     })
 }
 
@@ -164,7 +164,8 @@ fn local_end(all: Bytes<'_>, entry: &Entry) -> Option<usize> {
         && all.short(at + 8)? == entry.method
         && (all.short(at + 6)? ^ entry.flags) & 0x0001 == 0;
     let sizes_follow = all.short(at + 6)? & 0x0008 != 0;
-    let same_size = sizes_follow || (all.number(at + 18, 4)? == entry.packed && all.number(at + 22, 4)? == entry.size);
+    let same_size =
+        sizes_follow || (all.number(at + 18, 4)? == entry.packed && all.number(at + 22, 4)? == entry.size);
     let end = (at + 30 + name + extra).checked_add(entry.packed)?;
     (same && same_size && end <= all.0.len()).then_some(end)
 }

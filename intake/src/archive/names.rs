@@ -4,8 +4,8 @@ use crate::source::is_invisible;
 
 /// Endings of programs.
 pub(super) const PROGRAMS: [&str; 18] = [
-    "exe", "dll", "com", "bat", "cmd", "sh", "msi", "scr", "jar", "ps1", "vbs", "so", "dylib", "app", "apk", "deb", "rpm",
-    "wasm",
+    "exe", "dll", "com", "bat", "cmd", "sh", "msi", "scr", "jar", "ps1", "vbs", "so", "dylib", "app", "apk",
+    "deb", "rpm", "wasm",
 ];
 /// Endings of archives.
 pub(super) const ARCHIVES: [&str; 10] = ["zip", "rar", "7z", "gz", "tgz", "bz2", "xz", "tar", "zst", "iso"];
@@ -21,7 +21,8 @@ pub(super) struct Problem {
 /// The path that a raw name stands for; a folder's ends in `/`.
 pub(super) fn path(raw: &[u8]) -> Result<String, Problem> {
     let shown = crate::source::shorten(&String::from_utf8_lossy(raw));
-    let problem = |what: &str| Err(Problem { shown: shown.clone(), what: format!("the name {shown:?} {what}") });
+    let problem =
+        |what: &str| Err(Problem { shown: shown.clone(), what: format!("the name {shown:?} {what}") });
     let max = policy::limits().zip.name_bytes_max;
     let Ok(name) = std::str::from_utf8(raw) else {
         return problem("is in an old encoding; use plain letters");
@@ -46,7 +47,9 @@ pub(super) fn path(raw: &[u8]) -> Result<String, Problem> {
             "" | "." => return problem("has an empty part"),
             ".." => return problem("leads out of the folder"),
             _ if part.ends_with(['.', ' ']) => return problem("ends in a dot or a space"),
-            _ if part.contains(['<', '>', ':', '"', '|', '?', '*']) => return problem("has a character that no file has"),
+            _ if part.contains(['<', '>', ':', '"', '|', '?', '*']) => {
+                return problem("has a character that no file has");
+            }
             _ if DEVICES.contains(&stem.as_str()) => return problem("is a device on Windows"),
             _ => {}
         }
@@ -60,7 +63,8 @@ pub(super) fn is_junk(path: &str) -> bool {
     path.starts_with("__MACOSX/")
         || path.contains("/__MACOSX/")
         || last.starts_with("._")
-        || ["ds_store", "thumbs.db", "desktop.ini"].contains(&last.trim_start_matches('.').to_ascii_lowercase().as_str())
+        || ["ds_store", "thumbs.db", "desktop.ini"]
+            .contains(&last.trim_start_matches('.').to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ rules! {
     EXECUTABLE = "zip-executable" Archive Reject {
         title: "A program",
         why: "A work is a page; programs have no place in its zip.",
-        fix: "Remove the file.",
+        fix: "Remove the file from the zip.",
         fails: Zip "index.html\nwork.json\nsetup.exe",
         passes: Zip "index.html\nwork.json\nreadme.txt",
     }
@@ -88,7 +88,7 @@ rules! {
     FOLDER = "zip-folder" Archive Note {
         title: "A folder around everything in the zip",
         why: "The files were taken out of the folder, as if it were not there.",
-        fix: "Nothing to mend.",
+        fix: "Nothing to mend: it was put right.",
         fails: Zip "game/index.html\ngame/work.json",
         passes: Zip "index.html\nwork.json",
     }
