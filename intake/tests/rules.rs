@@ -83,6 +83,7 @@ fn cases(ending: &str) -> Vec<Case> {
             let kind = match words.next().unwrap() {
                 "script" => Kind::Script,
                 "html" => Kind::Html,
+                "python" => Kind::Python,
                 other => panic!("unknown kind {other}"),
             };
             let mut expected: Vec<_> = words.filter(|w| *w != "clean").map(str::to_owned).collect();

@@ -8,6 +8,7 @@
 //! | [`limits`] | sizes, counts and times, each with its unit in its name |
 //! | [`headers`] | the response headers of the two origins, rendered for a deployment |
 //! | [`grants`] | the frame's tokens and what each declared capability hands over |
+//! | [`python`] | what a Python function may name, and the linter it is given to |
 //! | [`config`] | `tinyfiles.toml`: the origins, ports and folders of one installation |
 //!
 //! It knows nothing of the catalogue, and it opens no file but the configuration.
@@ -16,10 +17,12 @@ pub mod config;
 pub mod grants;
 pub mod headers;
 pub mod limits;
+pub mod python;
 
 pub use config::Config;
 pub use grants::{Capability, grants};
 pub use limits::limits;
+pub use python::python;
 
 /// Reads one of the compiled-in data files.
 ///
