@@ -1,22 +1,38 @@
 //! The gate for style sheets: everything in CSS that loads something.
 //!
 //! cssparser tokenizes; the meaning of a property does not matter, since an address is an address wherever it stands.
+//! `intake pack` walks over the same addresses to put files in their places.
+
+use std::ops::Range;
 
 use cssparser::{ParseError, Parser, Token};
 
 use crate::html;
 use crate::rules::document::NESTING;
 use crate::scan::Scan;
-use crate::source::Piece;
+use crate::source::{Map, Piece};
 
 /// Functions whose first words are addresses.
 const LOADERS: [&str; 7] =
     ["url", "src", "image-set", "-webkit-image-set", "image", "cross-fade", "-webkit-cross-fade"];
 
+/// Something that a walk comes by.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// An address: where its token stands, what it says, and where the `@import` begins that it belongs to.
+    Address { token: Range<usize>, address: String, import_at: Option<usize> },
+    /// A block nested too deep; what is inside is not walked over.
+    TooDeep(usize),
+}
+
 /// Reads a style sheet.
 pub fn scan(scan: &mut Scan<'_>, piece: &Piece<'_>) {
-    let mut parser = Parser::new(&piece.text);
-    block(scan, piece, &mut parser, &Place { depth: 0, loads: false });
+    walk(&piece.text, &mut |found| match found {
+        Found::Address { token, address, .. } => loaded(scan, piece, token, &address),
+        Found::TooDeep(at) => {
+            scan.add(&NESTING, piece, at..at, "style rules nested too deep: what is inside was not read");
+        }
+    });
 }
 
 /// Reads the declarations of a `style` attribute.
@@ -24,72 +40,83 @@ pub fn scan_declarations(scan: &mut Scan<'_>, piece: &Piece<'_>) {
     self::scan(scan, piece);
 }
 
+/// Tells `found` everything that is loaded, in its order.
+pub(crate) fn walk(text: &str, found: &mut dyn FnMut(Found)) {
+    block(&mut Parser::new(text), Place { depth: 0, loads: false }, found);
+}
+
+#[derive(Clone, Copy)]
 struct Place {
     depth: usize,
     loads: bool,
 }
 
-fn block(scan: &mut Scan<'_>, piece: &Piece<'_>, parser: &mut Parser<'_>, place: &Place) {
+fn block(parser: &mut Parser<'_>, place: Place, found: &mut dyn FnMut(Found)) {
     if place.depth > policy::limits().check.css_depth_max {
-        let at = parser.position().byte_index();
-        scan.add(&NESTING, piece, at..at, "style rules nested too deep: what is inside was not read");
-        return;
+        return found(Found::TooDeep(parser.position().byte_index()));
     }
     let mut rule = String::new();
+    let mut rule_at = 0;
     loop {
         let start = parser.position().byte_index();
         let Ok(token) = parser.next_including_whitespace_and_comments() else { break };
+        let address = match token {
+            Token::UnquotedUrl(address) if rule != "namespace" => Some(address.to_string()),
+            Token::QuotedString(address) if place.loads || rule == "import" => Some(address.to_string()),
+            _ => None,
+        };
         let inner = match token {
-            Token::UnquotedUrl(address) => {
-                if rule != "namespace" {
-                    let address = address.to_string();
-                    loaded(scan, piece, start, parser.position().byte_index(), &address);
-                }
-                continue;
-            }
-            Token::QuotedString(address) => {
-                if place.loads || rule == "import" {
-                    let address = address.to_string();
-                    loaded(scan, piece, start, parser.position().byte_index(), &address);
-                }
-                continue;
-            }
             Token::AtKeyword(name) => {
                 rule = name.to_ascii_lowercase();
-                continue;
+                rule_at = start;
+                None
             }
             Token::Semicolon => {
                 rule.clear();
-                continue;
+                None
             }
             Token::Function(name) => {
                 let loads = rule != "namespace" && LOADERS.iter().any(|l| name.eq_ignore_ascii_case(l));
-                Place { depth: place.depth + 1, loads }
+                Some(Place { depth: place.depth + 1, loads })
             }
             Token::CurlyBracketBlock => {
                 rule.clear();
-                Place { depth: place.depth + 1, loads: false }
+                Some(Place { depth: place.depth + 1, loads: false })
             }
             Token::ParenthesisBlock | Token::SquareBracketBlock => {
-                Place { depth: place.depth + 1, loads: place.loads }
+                Some(Place { depth: place.depth + 1, loads: place.loads })
             }
-            _ => continue,
+            _ => None,
         };
-        let _ = parser.parse_nested_block(|nested| -> Result<(), ParseError<()>> {
-            block(scan, piece, nested, &inner);
-            Ok(())
-        });
+        let import_at = (rule == "import").then_some(rule_at);
+        if let Some(address) = address {
+            found(Found::Address { token: start..parser.position().byte_index(), address, import_at });
+        }
+        if let Some(inner) = inner {
+            let _ = parser.parse_nested_block(|nested| -> Result<(), ParseError<()>> {
+                block(nested, inner, &mut |inside| {
+                    found(match inside {
+                        Found::Address { token, address, import_at: None } => {
+                            Found::Address { token, address, import_at }
+                        }
+                        other => other,
+                    });
+                });
+                Ok(())
+            });
+        }
     }
 }
 
-fn loaded(scan: &mut Scan<'_>, piece: &Piece<'_>, start: usize, end: usize, address: &str) {
-    let source = piece.text.get(start..end).unwrap_or_default();
+fn loaded(scan: &mut Scan<'_>, piece: &Piece<'_>, token: Range<usize>, address: &str) {
+    let source = piece.text.get(token.clone()).unwrap_or_default();
     match source.find(address) {
         Some(at) => {
-            html::resource(scan, &Piece::slice(piece, start + at..start + at + address.len()), "style")
+            let at = token.start + at;
+            html::resource(scan, &Piece::slice(piece, at..at + address.len()), "style");
         }
         None => {
-            let map = crate::source::Map::Point(start);
+            let map = Map::Point(token.start);
             html::resource(scan, &Piece::derived(piece, address.to_owned(), map, None), "style");
         }
     }

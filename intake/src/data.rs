@@ -9,6 +9,7 @@ use data_encoding::{Encoding, Specification};
 
 use crate::js::{self, Form};
 use crate::rules::code::{DATA_DOCUMENT, PAYLOAD};
+use crate::rules::document::FONT;
 use crate::scan::Scan;
 use crate::source::{Map, Piece};
 use crate::{css, html};
@@ -59,7 +60,11 @@ pub fn scan(scan: &mut Scan<'_>, text: &Piece<'_>) {
     let kind = head.split(';').next().unwrap_or_default().trim();
     let group = kind.split('/').next().unwrap_or_default();
     let is_svg = kind.contains("svg");
-    if matches!(group, "image" | "audio" | "video" | "font") && !is_svg {
+    if group == "font" || kind.contains("font") {
+        scan.add(&FONT, text, 0..text.text.len(), "a font as a data: address");
+        return;
+    }
+    if matches!(group, "image" | "audio" | "video") && !is_svg {
         return;
     }
     let body_at = text.text.len() - body.len();

@@ -18,15 +18,17 @@ use crate::tf;
 
 mod align;
 mod elements;
+pub(crate) use elements::candidates;
 pub use elements::{missing, resource, shown};
-mod tokens;
+pub(crate) mod tokens;
 mod tree;
 
 use tokens::{Event, Start};
 
 /// Scripts are read before handlers, which may call what any script declares.
 struct Code {
-    scripts: Vec<(usize, usize, Form)>,
+    /// Where each stands, and how it is run; nothing for the canonical `tf.js`.
+    scripts: Vec<(std::ops::Range<usize>, Option<Form>)>,
     foreign: Vec<(String, std::ops::Range<usize>, Form)>,
 }
 
@@ -47,8 +49,11 @@ pub fn scan(scan: &mut Scan<'_>, piece: &Piece<'_>) {
             _ => {}
         }
     }
-    for (start, end, form) in code.scripts {
-        js::scan(scan, &Piece::slice(piece, start..end), form);
+    for (range, form) in code.scripts {
+        match form {
+            Some(form) => js::scan(scan, &Piece::slice(piece, range), form),
+            None => scan.shim = true,
+        }
     }
     for (text, range, form) in code.foreign {
         let map = align::align(piece.text.get(range.clone()).unwrap_or_default(), &text);
@@ -99,10 +104,9 @@ fn script(
     let range = content(start, events, index, piece.text.len());
     if !start.is_raw {
         code.foreign.push((foreign_text(start, events, index), range, form));
-    } else if tf::is_canonical(piece.text.get(range.clone()).unwrap_or_default()) {
-        scan.shim = true;
     } else {
-        code.scripts.push((range.start, range.end, form));
+        let is_tf = tf::is_canonical(piece.text.get(range.clone()).unwrap_or_default());
+        code.scripts.push((range, (!is_tf).then_some(form)));
     }
 }
 

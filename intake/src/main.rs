@@ -12,12 +12,13 @@ const HELP: &str = "\
 intake: the checks that every submission to tinyfiles passes, on your own machine
 
   intake check PATH [--json]    check a page, a Python function, a sidecar, a folder or a zip
-  intake pack PATH [-o FILE]    put scripts, styles, images, sounds and fonts into the page
+  intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
+                                folder, FOLDER is `packed` beside the page unless you name another
   intake rules [ID] [--json]    list the rules, or show one with its examples
 
 exit codes
   0  accepted: nothing stands against it
-  1  rejected: at least one finding must be mended or explained
+  1  rejected: at least one finding must be mended or explained; pack: something could not be put inside
   2  the command line is wrong
   3  a file cannot be read or written
   4  held: a check could not be run (bandit is missing, crashed or took too long)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let result = match (command.verb.as_str(), &command.operand) {
         ("help", _) => print(HELP).map(|()| ExitCode::SUCCESS),
         ("check", Some(path)) => check(Path::new(path), command.json),
+        ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
         ("rules", id) => list(id.as_deref(), command.json),
         _ => return usage(),
     };
@@ -122,6 +124,50 @@ fn in_words(report: &Report) -> String {
         Verdict::Held => format!("{}: held, since not every check could be run\n", report.submission),
     });
     text
+}
+
+/// The page at a path: the file itself, or the one page of a folder.
+fn page_at(path: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let index = path.join("index.html");
+    if index.is_file() {
+        return Ok(index);
+    }
+    let mut pages = std::fs::read_dir(path)?.filter_map(|e| Some(e.ok()?.path()));
+    let page = pages.find(|p| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("html")));
+    page.ok_or_else(|| format!("there is no page in {}", path.display()).into())
+}
+
+fn pack(path: &Path, output: Option<&Path>) -> Done {
+    let page = page_at(path)?;
+    let folder = page.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
+    let packed = intake::pack::pack(&html, folder);
+    let output = output.map_or_else(|| folder.join("packed"), Path::to_owned);
+    std::fs::create_dir_all(&output)?;
+    let target = output.join("index.html");
+    std::fs::write(&target, &packed.html).map_err(|e| format!("cannot write {}: {e}", target.display()))?;
+    let mut text: String = packed.done.iter().map(|d| format!("{d}\n")).collect();
+    for entry in std::fs::read_dir(folder)?.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let goes_along = name == "work.json" || name.ends_with(".py") || name.starts_with("cover.");
+        let to = output.join(&name);
+        if goes_along && entry.file_type()?.is_file() && to != entry.path() {
+            std::fs::copy(entry.path(), &to)?;
+            text.push_str(&format!("copied {name}\n"));
+        }
+    }
+    if packed.html == html {
+        text.push_str("nothing to pack: the page holds everything it needs\n");
+    }
+    for left in &packed.left {
+        text.push_str(&format!("left: {left}\n"));
+    }
+    text.push_str(&format!("{}: {} bytes\n", target.display(), packed.html.len()));
+    print(&text)?;
+    Ok(ExitCode::from(u8::from(!packed.left.is_empty())))
 }
 
 fn list(id: Option<&str>, json: bool) -> Done {

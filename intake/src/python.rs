@@ -54,17 +54,25 @@ pub fn check(name: &str, bytes: &[u8], bandit: &Bandit) -> Gate {
 pub fn check_source(name: &str, bytes: &[u8]) -> Vec<Finding> {
     let max = policy::limits().work.python_bytes_max;
     if bytes.len() as u64 > max {
-        return vec![Finding::whole(&SIZE, name, format!("{} bytes, more than the {max} allowed", bytes.len()))];
+        return vec![Finding::whole(
+            &SIZE,
+            name,
+            format!("{} bytes, more than the {max} allowed", bytes.len()),
+        )];
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
-            let good = bytes.get(..error.valid_up_to()).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or_default();
+            let good = bytes
+                .get(..error.valid_up_to())
+                .and_then(|b| std::str::from_utf8(b).ok())
+                .unwrap_or_default();
             let place = Lines::of(good).place(good.len());
             return vec![Finding::at(&ENCODING, name, place, String::new(), "a byte here is not UTF-8")];
         }
     };
-    let mut source = Source { name, text, lines: Lines::of(text), piece: Piece::file(text), findings: Vec::new() };
+    let mut source =
+        Source { name, text, lines: Lines::of(text), piece: Piece::file(text), findings: Vec::new() };
     source.characters();
     // The parser grows its stack itself; what walks over the tree gets one that the longest file cannot exhaust.
     let stack = policy::limits().check.script_stack_bytes_max;

@@ -102,13 +102,11 @@ impl<'p> Piece<'p> {
 /// `text` on one line, at most [`EXCERPT_CHARS`] long; control and direction characters are spelt out.
 pub fn shorten(text: &str) -> String {
     let mut out = String::new();
-    let mut chars = 0;
-    for c in text.trim().chars() {
-        if chars >= EXCERPT_CHARS {
+    for (index, c) in text.trim().chars().enumerate() {
+        if index >= EXCERPT_CHARS {
             out.push('…');
             break;
         }
-        chars += 1;
         match c {
             '\n' | '\t' => out.push(' '),
             '\r' => {}

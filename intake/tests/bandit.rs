@@ -1,5 +1,6 @@
 //! bandit as it answers, and everything that can keep it from answering.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 #![cfg(unix)]
 
 use std::fs;
@@ -27,14 +28,15 @@ fn held(lint: Lint) -> String {
 }
 
 fn version() -> String {
-    format!("[ \"$1\" = --version ] && {{ echo 'bandit {}'; exit; }}", policy::python().bandit.version)
+    format!("[ \"$1\" = --version ] && {{ echo 'bandit {}'; exit; }}", policy::lint().bandit.version)
 }
 
 #[test]
 fn an_answer_of_the_pinned_release_becomes_findings() {
     let answer = include_bytes!("corpus/bandit-answer.json");
     let Lint::Findings(findings) = read("work.py", answer) else { panic!() };
-    let lines: Vec<_> = findings.iter().map(|f| (f.line, f.column, f.what.split(':').next().unwrap())).collect();
+    let lines: Vec<_> =
+        findings.iter().map(|f| (f.line, f.column, f.what.split(':').next().unwrap())).collect();
     assert_eq!(lines, [(2, 5, "B101 (low)"), (3, 18, "B307 (medium)"), (4, 16, "B105 (low)")]);
     assert!(findings.iter().all(|f| f.rule.id == "python-bandit"));
     let Lint::Findings(none) = read("work.py", br#"{"errors": [], "results": []}"#) else { panic!() };
@@ -54,7 +56,8 @@ fn what_is_no_complete_answer_holds_the_work() {
     assert!(asked(&format!("{}\ncat >/dev/null; exit 0", version())).contains("cannot be read"));
     let errors = r#"echo '{"errors": [{"reason": "x"}], "results": []}'"#;
     assert!(asked(&format!("{}\n{errors}", version())).contains("could not read the file"));
-    let endless = format!("{}\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", version());
+    let endless =
+        format!("{}\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", version());
     assert!(!asked(&endless).is_empty());
 }
 

@@ -21,6 +21,8 @@ pub struct Config {
     pub content: Origin,
     /// The folder of the catalogue, the objects and the trees.
     pub data: PathBuf,
+    /// The folder with `content/`, `theme/` and `nginx/`: that of the configuration unless it says otherwise.
+    pub source: PathBuf,
     /// Where people write to: a `mailto:` or `https:` address.
     pub contact: String,
     /// The last day on which `security.txt` is valid, as `YYYY-MM-DD`.
@@ -85,6 +87,8 @@ struct File {
     site: String,
     content: String,
     data: PathBuf,
+    #[serde(default)]
+    source: PathBuf,
     contact: String,
     security_txt_expires: String,
     tls: Option<Tls>,
@@ -121,6 +125,7 @@ impl Config {
             site,
             content,
             data: here.join(file.data),
+            source: here.join(file.source),
             contact: file.contact,
             security_txt_expires: file.security_txt_expires,
             tls,

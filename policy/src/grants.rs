@@ -89,6 +89,8 @@ pub struct Grant {
     pub features: Vec<String>,
     /// Methods of the bridge that the page answers.
     pub methods: Vec<String>,
+    /// What a list of capabilities calls it.
+    pub name: String,
     /// What a player reads.
     pub words: String,
 }

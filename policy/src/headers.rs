@@ -85,6 +85,7 @@ mod tests {
             site: Origin::parse("https://tinyfiles.tv").unwrap(),
             content: Origin::parse("https://content-sandbox.com").unwrap(),
             data: "data".into(),
+            source: "".into(),
             contact: "mailto:a@b.example".into(),
             security_txt_expires: "2027-01-01".into(),
             tls: Some(Tls { certificate: "c".into(), key: "k".into() }),

@@ -8,21 +8,29 @@
 //! | [`limits`] | sizes, counts and times, each with its unit in its name |
 //! | [`headers`] | the response headers of the two origins, rendered for a deployment |
 //! | [`grants`] | the frame's tokens and what each declared capability hands over |
-//! | [`python`] | what a Python function may name, and the linter it is given to |
+//! | [`python`] | what a Python function may import and what it may not |
+//! | [`lint`] | the rest of what is read in a Python function, and the linter it is given to |
+//! | [`channels`] | the ways out of a frame that were tried, and what arrived |
+//! | [`script`] | what the page around a work enforces, as a script module |
 //! | [`config`] | `tinyfiles.toml`: the origins, ports and folders of one installation |
 //!
 //! It knows nothing of the catalogue, and it opens no file but the configuration.
 
+pub mod channels;
 pub mod config;
 pub mod grants;
 pub mod headers;
 pub mod limits;
+pub mod lint;
 pub mod python;
+pub mod script;
 
 pub use config::Config;
 pub use grants::{Capability, grants};
 pub use limits::limits;
+pub use lint::lint;
 pub use python::python;
+pub use script::host_script;
 
 /// Reads one of the compiled-in data files.
 ///

@@ -49,7 +49,7 @@ groups! {
     /// A work as it is submitted and stored.
     Work {
         html_bytes_max: u64, tinyjam_bytes_max: u64, python_bytes_max: u64, sidecar_bytes_max: u64,
-        cover_bytes_max: u64, cover_side_px_max: u32, covers_max: usize, title_chars_max: usize,
+        cover_bytes_max: u64, cover_side_px_max: u32, title_chars_max: usize,
         summary_chars_max: usize, description_bytes_max: usize, tags_max: usize, tag_chars_max: usize,
         slug_chars_max: usize,
     }
@@ -57,7 +57,7 @@ groups! {
     Check {
         findings_per_rule_max: usize, html_depth_max: u32, html_elements_max: usize, css_depth_max: usize,
         decode_depth_max: usize, decoded_bytes_max: usize, script_stack_bytes_max: usize,
-        line_chars_plain_max: usize, encoded_chars_plain_max: usize, bandit_seconds_max: u64,
+        line_chars_plain_max: usize, encoded_chars_plain_max: usize,
     }
     /// A submission as an archive.
     Zip {
@@ -67,10 +67,13 @@ groups! {
     /// The generated pages.
     Site {
         works_per_page: usize, works_per_shard: usize, feed_items_max: usize, sitemap_urls_max: usize,
-        related_works_max: usize, hidden_seconds_max: u32, load_seconds_max: u32,
+        related_works_max: usize, hidden_seconds_max: u32, load_seconds_max: u32, size_classes_bytes: Vec<u64>,
     }
     /// Messages between a work and the page around it.
-    Bridge { message_bytes_max: u32, messages_per_second_max: u32, messages_burst_max: u32 }
+    Bridge {
+        message_bytes_max: u32, messages_per_second_max: u32, messages_burst_max: u32, messages_refused_max: u32,
+        dialogs_in_a_row_max: u32, focus_thefts_max: u32,
+    }
     /// What `sitegen` keeps.
     Publish { trees_kept_min: usize, asset_retention_days: u32 }
     /// nginx, for both origins.

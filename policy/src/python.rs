@@ -1,10 +1,14 @@
-//! `python.toml` as types: what a Python function may name, and how bandit is asked.
+//! `python.toml` as types: the modules that a Python function may import and the names it may not use.
+//!
+//! Read by the runner (what to load, what to refuse by name), by intake (the same rules, statically) and by the pages
+//! that print the lists.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-/// What holds for Python functions.
+/// The module lists in force.
 pub fn python() -> &'static Python {
     static PYTHON: LazyLock<Python> =
         LazyLock::new(|| crate::embedded("python.toml", include_str!("../data/python.toml")));
@@ -12,59 +16,47 @@ pub fn python() -> &'static Python {
 }
 
 /// The whole of `python.toml`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Python {
-    /// The form of the function.
-    pub function: Function,
-    /// Modules by name.
-    pub modules: Modules,
-    /// Names of functions and attributes.
-    pub names: Names,
-    /// The linter.
-    pub bandit: Bandit,
+    /// What may be imported.
+    pub safe: Safe,
+    /// What may not, by rule.
+    pub forbidden: BTreeMap<String, Forbidden>,
 }
 
-/// The form of the function.
-#[derive(Debug, Deserialize)]
+/// Modules that are loaded before any call.
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Function {
-    /// The name of the only entry point.
-    pub entry: String,
-    /// The name of its only parameter.
-    pub parameter: String,
-    /// The version of the language.
-    pub version: String,
+pub struct Safe {
+    /// Importable by name.
+    pub modules: Vec<String>,
+    /// Loaded for the others, not importable.
+    pub inner: Vec<String>,
 }
 
-/// Modules by name.
-#[derive(Debug, Deserialize)]
+/// One group of refused names.
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Modules {
-    /// Those that import.
-    pub safe: Vec<String>,
-    /// Those that are rejected on sight.
-    pub forbidden: Vec<String>,
+pub struct Forbidden {
+    /// The stable name of the rule.
+    pub rule: String,
+    /// What such a name does, to complete "is not allowed, because it …".
+    pub words: String,
+    /// Modules, with all below them.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Built-in functions.
+    #[serde(default)]
+    pub calls: Vec<String>,
 }
 
-/// Names of functions and attributes.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Names {
-    /// Functions that are rejected on sight.
-    pub forbidden: Vec<String>,
-    /// Attributes with two underscores that may be used.
-    pub dunder: Vec<String>,
-}
-
-/// The linter.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bandit {
-    /// The release whose answer counts.
-    pub version: String,
-    /// Tests that are off.
-    pub skip: Vec<String>,
+impl Python {
+    /// The group that refuses `module` (or a package above it), if one does.
+    pub fn refuses(&self, module: &str) -> Option<&Forbidden> {
+        let top = module.split('.').next().unwrap_or(module);
+        self.forbidden.values().find(|f| f.modules.iter().any(|m| m == top))
+    }
 }
 
 #[cfg(test)]
@@ -72,20 +64,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_lists_are_complete_and_apart() {
-        let modules = &python().modules;
-        for module in ["math", "random", "json", "itertools", "functools", "collections", "re", "datetime", "string"] {
-            assert!(modules.safe.iter().any(|m| m == module), "{module}");
+    fn the_published_lists_are_these() {
+        for module in
+            ["math", "random", "json", "itertools", "functools", "collections", "re", "datetime", "string"]
+        {
+            assert!(python().safe.modules.iter().any(|m| m == module), "{module}");
         }
-        for module in [
-            "os", "sys", "subprocess", "shutil", "ctypes", "platform", "builtins", "socket", "urllib", "requests",
-            "http", "ftplib", "asyncio", "importlib", "inspect", "pickle", "marshal",
-        ] {
-            assert!(modules.forbidden.iter().any(|m| m == module), "{module}");
-            assert!(!modules.safe.iter().any(|m| m == module), "{module}");
+        let banned = [
+            "os",
+            "sys",
+            "subprocess",
+            "shutil",
+            "ctypes",
+            "platform",
+            "builtins",
+            "socket",
+            "urllib",
+            "requests",
+            "http",
+            "ftplib",
+            "asyncio",
+            "importlib",
+            "inspect",
+            "pickle",
+            "marshal",
+        ];
+        for module in banned {
+            assert!(python().refuses(module).is_some(), "{module}");
         }
-        for name in ["eval", "exec", "compile", "__import__"] {
-            assert!(python().names.forbidden.iter().any(|n| n == name), "{name}");
+        assert_eq!(python().refuses("urllib.request").unwrap().rule, "python-import-network");
+        assert!(python().refuses("osmosis").is_none());
+        assert_eq!(python().forbidden["dynamic"].calls, ["eval", "exec", "compile", "__import__"]);
+    }
+
+    #[test]
+    fn no_name_is_both_safe_and_forbidden() {
+        for module in python().safe.modules.iter().chain(&python().safe.inner) {
+            assert!(python().refuses(module).is_none(), "{module}");
         }
     }
 }

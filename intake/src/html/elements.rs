@@ -28,7 +28,8 @@ const SECRETS: [&str; 8] = [
 ];
 
 impl Start {
-    pub(super) fn get(&self, name: &str) -> Option<&Attr> {
+    /// The attribute of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|a| a.name == name)
     }
 
@@ -171,15 +172,21 @@ fn target(scan: &mut Scan<'_>, piece: &Piece<'_>, attr: &Attr) {
     }
 }
 
-/// The candidates of a `srcset`: an address, then a width or density up to a comma.
 fn srcset(scan: &mut Scan<'_>, text: &Piece<'_>) {
-    let all = text.text.as_ref();
+    for candidate in candidates(&text.text) {
+        resource(scan, &Piece::slice(text, candidate), "img");
+    }
+}
+
+/// The addresses of a `srcset`: each runs to the next space, and a width or density behind it to the next comma.
+pub(crate) fn candidates(all: &str) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
     let mut at = 0;
     while let Some(skip) = all[at..].find(|c: char| !c.is_ascii_whitespace() && c != ',') {
         let start = at + skip;
         let end = all[start..].find(|c: char| c.is_ascii_whitespace()).map_or(all.len(), |i| start + i);
         let address = all[start..end].trim_end_matches(',');
-        resource(scan, &Piece::slice(text, start..start + address.len()), "img");
+        found.push(start..start + address.len());
         let has_descriptor = address.len() == end - start;
         at = match all[end..].find(',') {
             Some(comma) if has_descriptor => end + comma + 1,
@@ -187,6 +194,7 @@ fn srcset(scan: &mut Scan<'_>, text: &Piece<'_>) {
             _ => end,
         };
     }
+    found
 }
 
 fn meta(scan: &mut Scan<'_>, piece: &Piece<'_>, start: &Start) {

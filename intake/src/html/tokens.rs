@@ -16,7 +16,7 @@ use super::tree::{Node, Tree};
 
 /// What happens in the file, in its order.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// A start tag.
     Start(Start),
     /// An end tag: its name and where it stands.
@@ -27,38 +27,38 @@ pub(super) enum Event {
 
 /// A start tag.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// In lower case.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Names in lower case and values with their character references resolved.
-    pub(super) attrs: Vec<Attr>,
+    pub(crate) attrs: Vec<Attr>,
     /// From `<` to behind `>`.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// Whether what follows, up to the end tag, is raw text.
-    pub(super) is_raw: bool,
+    pub(crate) is_raw: bool,
     /// Whether it is an element of SVG or MathML.
-    pub(super) is_foreign: bool,
+    pub(crate) is_foreign: bool,
 }
 
 /// An attribute.
 #[derive(Debug)]
-pub(super) struct Attr {
-    pub(super) name: String,
-    pub(super) value: String,
+pub(crate) struct Attr {
+    pub(crate) name: String,
+    pub(crate) value: String,
     /// Where the value stands in the file, without quotes.
-    pub(super) raw: Range<usize>,
+    pub(crate) raw: Range<usize>,
 }
 
 /// How the reading ended.
 #[derive(Debug)]
-pub(super) struct Tokens {
-    pub(super) events: Vec<Event>,
+pub(crate) struct Tokens {
+    pub(crate) events: Vec<Event>,
     /// Where it stopped, if the elements were too many or too deep.
-    pub(super) stopped: Option<usize>,
+    pub(crate) stopped: Option<usize>,
 }
 
 /// Reads `text`.
-pub(super) fn read(text: &str) -> Tokens {
+pub(crate) fn read(text: &str) -> Tokens {
     let limits = &policy::limits().check;
     let options = TreeBuilderOpts { scripting_enabled: true, ..Default::default() };
     let recorder = Recorder {

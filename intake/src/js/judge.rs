@@ -8,7 +8,6 @@ use oxc_ast::ast::{AssignmentTarget, AssignmentTargetProperty, BindingPattern, E
 use oxc_semantic::{NodeId, Semantic};
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
-use policy::Capability;
 
 use super::names::{self, Meaning};
 use super::values::{Val, Values, key_name};
@@ -257,7 +256,6 @@ impl<'a> Judge<'_, '_, 'a, '_, '_> {
 
     fn storage(&mut self, path: &str, span: Span) {
         if self.scan.shim {
-            self.scan.uses(Capability::SaveApi, self.piece, span.start as usize);
             self.add(&LOCAL_SHIMMED, span, format!("{path}, which the shim of tf.js answers"));
         } else {
             self.add(&LOCAL, span, format!("{path} is used, and no tf.js stands before it"));
@@ -345,7 +343,7 @@ impl<'a> Judge<'_, '_, 'a, '_, '_> {
         }
         let AstKind::BinaryExpression(_) = nodes.kind(id) else { return };
         if let Some(text) = self.values.node_text(id) {
-            self.read(span, text, |scan, piece| text::scan(scan, piece));
+            self.read(span, text, text::scan);
         }
     }
 
@@ -376,7 +374,7 @@ impl<'a> Judge<'_, '_, 'a, '_, '_> {
             return;
         }
         if let Some(text) = self.values.node_text(id) {
-            self.read(span, text, |scan, piece| crate::data::unknown(scan, piece));
+            self.read(span, text, crate::data::unknown);
         }
     }
 

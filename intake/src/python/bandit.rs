@@ -59,7 +59,7 @@ struct Issue {
 /// The arguments of the one command that is run.
 pub fn arguments() -> Vec<String> {
     let mut words: Vec<String> = ["-q", "-f", "json", "--ignore-nosec"].map(str::to_owned).into();
-    let skip = &policy::python().bandit.skip;
+    let skip = &policy::lint().bandit.skip;
     if !skip.is_empty() {
         words.extend(["-s".to_owned(), skip.join(",")]);
     }
@@ -89,7 +89,7 @@ pub fn read(name: &str, answer: &[u8]) -> Lint {
 impl Bandit {
     /// bandit as a program of that name or path.
     pub fn at(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), seconds: policy::limits().check.bandit_seconds_max }
+        Self { program: program.into(), seconds: policy::lint().bandit.seconds_max }
     }
 
     /// The same, with another patience.
@@ -99,13 +99,14 @@ impl Bandit {
 
     /// Asks bandit about a file.
     pub fn lint(&self, name: &str, source: &[u8]) -> Lint {
-        let pinned = &policy::python().bandit.version;
+        let pinned = &policy::lint().bandit.version;
         let install = format!("pip install bandit=={pinned}");
         let version = match self.run(&["--version".to_owned()], b"") {
             Ok((_, output)) => String::from_utf8_lossy(&output).into_owned(),
             Err(why) => return Lint::Held(format!("{why} ({install})")),
         };
-        let found = version.lines().next().and_then(|l| l.strip_prefix("bandit ")).unwrap_or("of an unknown release");
+        let found =
+            version.lines().next().and_then(|l| l.strip_prefix("bandit ")).unwrap_or("of an unknown release");
         if found.trim() != pinned {
             return Lint::Held(format!("bandit {found} is installed, and only {pinned} counts ({install})"));
         }

@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Alias, Expr, ExprContext, Stmt};
+use ruff_python_ast::{Alias, Expr, ExprContext, InterpolatedStringElement, Operator, Stmt};
 use ruff_text_size::Ranged;
 use unicode_normalization::UnicodeNormalization;
 
 use super::Source;
-use crate::rules::python::{CALL, FORBIDDEN, MODULE, REACH};
+use crate::finding::Rule;
+use crate::rules::python::{CALL, DYNAMIC, MODULE, REACH};
 
 /// Functions that find an attribute by a name that is a value.
 const BY_NAME: [&str; 6] = ["getattr", "setattr", "delattr", "hasattr", "attrgetter", "methodcaller"];
@@ -115,8 +116,10 @@ impl<'a> Visitor<'a> for Reach<'_, '_> {
                 }
                 for alias in &import.names {
                     let name = nfkc(&alias.name);
-                    if is_forbidden_module(&name) || (name.starts_with('_') && module != "__future__") {
-                        self.source.add_at(&FORBIDDEN, alias, format!("{name} is taken out of {module}"));
+                    if let Some((rule, words)) = forbidden(&name) {
+                        self.source.add_at(rule, alias, format!("{name}, taken out of {module}, {words}"));
+                    } else if name.starts_with('_') {
+                        self.source.add_at(&REACH, alias, format!("{name}, a private name of {module}"));
                     }
                 }
             }
@@ -128,7 +131,9 @@ impl<'a> Visitor<'a> for Reach<'_, '_> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         match expression {
             Expr::Name(name) => self.name(&nfkc(name.id.as_str()), expression),
-            Expr::Attribute(attribute) => self.attribute(&nfkc(&attribute.attr), &attribute.value, expression),
+            Expr::Attribute(attribute) => {
+                self.attribute(&nfkc(&attribute.attr), &attribute.value, expression)
+            }
             Expr::Call(call) => self.call(call),
             Expr::StringLiteral(text) => self.text(text.value.to_str(), expression),
             _ => {}
@@ -137,28 +142,36 @@ impl<'a> Visitor<'a> for Reach<'_, '_> {
     }
 }
 
-fn is_forbidden_module(name: &str) -> bool {
-    let top = name.split('.').next().unwrap_or(name);
-    policy::python().modules.forbidden.iter().any(|m| m == top.trim_start_matches('_'))
+/// The rule that forbids the module, and what such a module does.
+fn forbidden(module: &str) -> Option<(&'static Rule, &'static str)> {
+    let group = policy::python().refuses(module.trim_start_matches('_'))?;
+    let rule = crate::rules::find(&group.rule)?;
+    Some((rule, &group.words))
 }
 
 impl Reach<'_, '_> {
     fn import(&mut self, module: &str, place: &impl Ranged) {
         let module = nfkc(module);
-        let top = module.split('.').next().unwrap_or(&module).to_owned();
-        if is_forbidden_module(&module) {
-            self.source.add_at(&FORBIDDEN, place, format!("the module {top} is forbidden"));
-        } else if top != "__future__" && !policy::python().modules.safe.contains(&top) {
-            let safe = policy::python().modules.safe.join(", ");
-            self.source.add_at(&MODULE, place, format!("the module {top} is not one of: {safe}"));
+        let safe = &policy::python().safe.modules;
+        if let Some((rule, words)) = forbidden(&module) {
+            self.source.add_at(rule, place, format!("the module {module} {words}"));
+        } else if !safe.contains(&module) {
+            self.source.add_at(
+                &MODULE,
+                place,
+                format!("the module {module} is not one of: {}", safe.join(", ")),
+            );
         }
     }
 
     fn name(&mut self, name: &str, place: &Expr) {
-        let names = &policy::python().names;
-        let is_own = self.names.bound.contains(name) && !["eval", "exec", "__import__"].contains(&name);
-        if names.forbidden.iter().any(|n| n == name) && !is_own {
-            self.source.add_at(&CALL, place, format!("the function {name} is forbidden"));
+        let makes_code = policy::python().forbidden.values().any(|f| f.calls.iter().any(|c| c == name));
+        let names = &policy::lint().names;
+        // A variable of one's own may be called `input`, but not `eval`: the name alone makes a reader stop.
+        if makes_code {
+            self.source.add_at(&DYNAMIC, place, format!("the function {name} makes code out of text"));
+        } else if names.calls.iter().any(|n| n == name) && !self.names.bound.contains(name) {
+            self.source.add_at(&CALL, place, format!("the function {name} is not for a function like this"));
         } else if is_dunder(name) && !names.dunder.iter().any(|n| n == name) {
             self.source.add_at(&REACH, place, format!("the name {name}"));
         }
@@ -166,13 +179,17 @@ impl Reach<'_, '_> {
 
     fn attribute(&mut self, name: &str, object: &Expr, place: &Expr) {
         let of_module = self.names.is_module(object);
-        let allowed = policy::python().names.dunder.iter().any(|n| n == name);
+        let allowed = policy::lint().names.dunder.iter().any(|n| n == name);
         if is_dunder(name) && (!allowed || of_module) {
             self.source.add_at(&REACH, place, format!("the attribute {name}"));
-        } else if of_module && (name.starts_with('_') || is_forbidden_module(name)) {
+        } else if of_module && (name.starts_with('_') || forbidden(name).is_some()) {
             self.source.add_at(&REACH, place, format!("the attribute {name} of a module"));
         } else if name.starts_with('_') && !is_dunder(name) && !self.names.own.contains(name) {
-            self.source.add_at(&REACH, place, format!("the attribute {name}, which this file does not define"));
+            self.source.add_at(
+                &REACH,
+                place,
+                format!("the attribute {name}, which this file does not define"),
+            );
         }
     }
 
@@ -187,10 +204,20 @@ impl Reach<'_, '_> {
             return;
         }
         let position = usize::from(function.ends_with("attr"));
-        match call.arguments.args.get(position) {
-            Some(Expr::StringLiteral(text)) if !nfkc(text.value.to_str()).contains('_') => {}
-            Some(Expr::StringLiteral(text)) if !text.value.to_str().split('.').any(|p| p.starts_with('_')) => {}
-            _ => self.source.add_at(&REACH, call, format!("{function} with a name that is not plain")),
+        let of_module =
+            position == 1 && call.arguments.args.first().is_some_and(|object| self.names.is_module(object));
+        let is_plain = match call.arguments.args.get(position) {
+            Some(Expr::StringLiteral(text)) => {
+                !nfkc(text.value.to_str()).split('.').any(|part| part.starts_with('_'))
+            }
+            // `f"do_{verb}"` can name nothing but what begins with do_.
+            Some(name) if position == 1 && !of_module => {
+                start(name).is_some_and(|s| s.starts_with(char::is_alphabetic))
+            }
+            _ => false,
+        };
+        if !is_plain {
+            self.source.add_at(&REACH, call, format!("{function} with a name that is not plain"));
         }
     }
 
@@ -202,6 +229,19 @@ impl Reach<'_, '_> {
         if let Some(word) = dunder.filter(|w| w.chars().any(char::is_alphabetic)) {
             self.source.add_at(&REACH, place, format!("a text that names {word}"));
         }
+    }
+}
+
+/// The constant start of a text that is put together.
+fn start(text: &Expr) -> Option<String> {
+    match text {
+        Expr::StringLiteral(text) => Some(nfkc(text.value.to_str())),
+        Expr::BinOp(sum) if sum.op == Operator::Add => start(&sum.left),
+        Expr::FString(text) => match text.value.elements().next()? {
+            InterpolatedStringElement::Literal(text) => Some(nfkc(&text.value)),
+            InterpolatedStringElement::Interpolation(_) => None,
+        },
+        _ => None,
     }
 }
 

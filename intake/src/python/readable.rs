@@ -9,8 +9,18 @@ use crate::rules::python::UNREADABLE;
 
 /// Attributes and functions that decode.
 const DECODERS: [&str; 12] = [
-    "fromhex", "b64decode", "b64encode", "b32decode", "b85decode", "a85decode", "unhexlify", "hexlify", "maketrans",
-    "decompress", "from_bytes", "decode",
+    "fromhex",
+    "b64decode",
+    "b64encode",
+    "b32decode",
+    "b85decode",
+    "a85decode",
+    "unhexlify",
+    "hexlify",
+    "maketrans",
+    "decompress",
+    "from_bytes",
+    "decode",
 ];
 const LINE_CHARS: usize = 300;
 const STATEMENTS: usize = 8;
@@ -31,7 +41,11 @@ fn lines(source: &mut Source<'_>) {
         let code = line.split('#').next().unwrap_or(line);
         let is_text = code.contains('"') || code.contains('\'');
         if line.chars().count() > LINE_CHARS && !is_text {
-            source.add(&UNREADABLE, at..at + line.len(), format!("a line of {} characters", line.chars().count()));
+            source.add(
+                &UNREADABLE,
+                at..at + line.len(),
+                format!("a line of {} characters", line.chars().count()),
+            );
         }
         crowded += usize::from(!is_text && code.trim_end().trim_end_matches(';').contains(';'));
         if crowded == STATEMENTS {
@@ -57,7 +71,11 @@ impl<'a> Visitor<'a> for Readable<'_, '_> {
                 self.literal(&text, expression);
             }
             Expr::Attribute(attribute) if DECODERS.contains(&attribute.attr.as_str()) => {
-                self.source.add_at(&UNREADABLE, expression, format!("{} decodes what is not readable", attribute.attr));
+                self.source.add_at(
+                    &UNREADABLE,
+                    expression,
+                    format!("{} decodes what is not readable", attribute.attr),
+                );
             }
             Expr::BinOp(sum) if matches!(sum.op, Operator::BitXor | Operator::Add | Operator::Sub) => {
                 self.has_sum = self.has_sum || sum.op == Operator::BitXor;
@@ -102,13 +120,17 @@ impl Readable<'_, '_> {
 
 /// `x ^ 42`, and `ord(c) + 3`.
 fn shifts(sum: &ruff_python_ast::ExprBinOp) -> bool {
-    let is_ord = |e: &Expr| matches!(e, Expr::Call(c) if matches!(&*c.func, Expr::Name(n) if n.id.as_str() == "ord"));
+    let is_ord =
+        |e: &Expr| matches!(e, Expr::Call(c) if matches!(&*c.func, Expr::Name(n) if n.id.as_str() == "ord"));
     let is_number = |e: &Expr| matches!(e, Expr::NumberLiteral(_));
     let mixes = is_number(&sum.left) || is_number(&sum.right);
     // ord("a") + n is how people count through the alphabet: there the ord has a constant letter.
     let has_plain_ord = |e: &Expr| matches!(e, Expr::Call(c) if matches!(c.arguments.args.first(), Some(Expr::StringLiteral(_))));
     sum.op == Operator::BitXor
-        || (mixes && (is_ord(&sum.left) || is_ord(&sum.right)) && !has_plain_ord(&sum.left) && !has_plain_ord(&sum.right))
+        || (mixes
+            && (is_ord(&sum.left) || is_ord(&sum.right))
+            && !has_plain_ord(&sum.left)
+            && !has_plain_ord(&sum.right))
 }
 
 /// A long word of letters in both cases and digits, like base64; or of hex digits.
@@ -117,15 +139,22 @@ fn is_encoded(word: &str) -> bool {
         return false;
     }
     let is_hex = word.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_base64 = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_'));
+    let is_base64 =
+        word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_'));
     let has = |test: fn(&u8) -> bool| word.bytes().filter(test).count() >= 4;
     let distinct = word.bytes().collect::<std::collections::BTreeSet<_>>().len();
     (is_hex && distinct > 8)
-        || (is_base64 && distinct > 20 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit) && !is_alphabet(word))
+        || (is_base64
+            && distinct > 20
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_digit)
+            && !is_alphabet(word))
 }
 
 /// An alphabet in its order is a table that people write.
 fn is_alphabet(word: &str) -> bool {
-    let steps = word.as_bytes().windows(2).filter(|w| matches!(w, [a, b] if a.checked_add(1) == Some(*b))).count();
+    let steps =
+        word.as_bytes().windows(2).filter(|w| matches!(w, [a, b] if a.checked_add(1) == Some(*b))).count();
     steps * 2 > word.len()
 }

@@ -7,14 +7,57 @@ use crate::rules::python::{ENTRY, TOP_LEVEL};
 
 /// Functions that make constants and nothing else.
 const MAKERS: [&str; 34] = [
-    "frozenset", "set", "dict", "tuple", "list", "range", "sorted", "len", "min", "max", "sum", "zip", "enumerate", "str",
-    "int", "float", "bool", "abs", "round", "ord", "reversed", "compile", "namedtuple", "Decimal", "Fraction", "sqrt",
-    "field", "auto", "date", "timedelta", "deque", "Counter", "OrderedDict", "defaultdict",
+    "frozenset",
+    "set",
+    "dict",
+    "tuple",
+    "list",
+    "range",
+    "sorted",
+    "len",
+    "min",
+    "max",
+    "sum",
+    "zip",
+    "enumerate",
+    "str",
+    "int",
+    "float",
+    "bool",
+    "abs",
+    "round",
+    "ord",
+    "reversed",
+    "compile",
+    "namedtuple",
+    "Decimal",
+    "Fraction",
+    "sqrt",
+    "field",
+    "auto",
+    "date",
+    "timedelta",
+    "deque",
+    "Counter",
+    "OrderedDict",
+    "defaultdict",
 ];
 
 /// Methods that read and change nothing.
 const METHODS: [&str; 14] = [
-    "split", "splitlines", "join", "strip", "lower", "upper", "title", "items", "keys", "values", "copy", "union", "get",
+    "split",
+    "splitlines",
+    "join",
+    "strip",
+    "lower",
+    "upper",
+    "title",
+    "items",
+    "keys",
+    "values",
+    "copy",
+    "union",
+    "get",
     "replace",
 ];
 
@@ -27,7 +70,7 @@ pub(super) fn check(source: &mut Source<'_>, body: &[Stmt]) {
 }
 
 fn entry(source: &mut Source<'_>, body: &[Stmt]) {
-    let function = &policy::python().function;
+    let function = &policy::lint().function;
     let mut found: Vec<&StmtFunctionDef> = Vec::new();
     for statement in body {
         match statement {
@@ -39,20 +82,25 @@ fn entry(source: &mut Source<'_>, body: &[Stmt]) {
         }
     }
     match found.as_slice() {
-        [] => source.add(&ENTRY, 0..0, format!("there is no def {}({}) here", function.entry, function.parameter)),
+        [] => source.add(
+            &ENTRY,
+            0..0,
+            format!("there is no def {}({}) here", function.entry, function.parameter),
+        ),
         [def] => signature(source, def),
         [_, second, ..] => source.add_at(&ENTRY, &second.name, format!("a second def {}", function.entry)),
     }
 }
 
 fn signature(source: &mut Source<'_>, def: &StmtFunctionDef) {
-    let function = &policy::python().function;
+    let function = &policy::lint().function;
     let Parameters { posonlyargs, args, vararg, kwonlyargs, kwarg, .. } = &*def.parameters;
     let only = match (posonlyargs.as_slice(), args.as_slice()) {
         ([], [only]) | ([only], []) => Some(only),
         _ => None,
     };
-    let is_exact = only.is_some_and(|p| p.parameter.name.as_str() == function.parameter && p.default.is_none());
+    let is_exact =
+        only.is_some_and(|p| p.parameter.name.as_str() == function.parameter && p.default.is_none());
     if !is_exact || vararg.is_some() || !kwonlyargs.is_empty() || kwarg.is_some() {
         let what = format!("{} takes exactly one parameter, {}", function.entry, function.parameter);
         source.add_at(&ENTRY, &*def.parameters, what);
@@ -158,7 +206,9 @@ fn constant(source: &mut Source<'_>, expression: &Expr) {
             constant(source, &compare.left);
             compare.comparators.iter().for_each(|e| constant(source, e));
         }
-        Expr::If(choice) => [&choice.test, &choice.body, &choice.orelse].into_iter().for_each(|e| constant(source, e)),
+        Expr::If(choice) => {
+            [&choice.test, &choice.body, &choice.orelse].into_iter().for_each(|e| constant(source, e))
+        }
         Expr::Tuple(tuple) => tuple.elts.iter().for_each(|e| constant(source, e)),
         Expr::List(list) => list.elts.iter().for_each(|e| constant(source, e)),
         Expr::Set(set) => set.elts.iter().for_each(|e| constant(source, e)),

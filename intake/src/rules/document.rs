@@ -50,6 +50,13 @@ rules! {
         fails: Script "let let = ;",
         passes: Script "let x = 1 // fine\n",
     }
+    FONT = "font-refused" SelfContained Note {
+        title: "A font inside the page",
+        why: "The policy that every work is served with loads no fonts, so players see the font of their system.",
+        fix: "Nothing to mend if the text reads well in any font; a drawn alphabet on a canvas always looks the same.",
+        fails: Html "<style>@font-face{font-family:a;src:url(data:font/woff2;base64,d09GMg==)}</style>",
+        passes: Html "<style>p{font-family:monospace}</style>",
+    }
     UNDECLARED = "capability-undeclared" Capability Explainable {
         title: "A capability used but not declared",
         why: "Whatever the sidecar does not declare is denied by the browser, so this would not work.",

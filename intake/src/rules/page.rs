@@ -25,14 +25,14 @@ rules! {
     LOCAL = "storage-local" Storage Explainable {
         title: "localStorage or sessionStorage without the shim",
         why: "Inside the frame the browser throws an error at the first access, and many works end there.",
-        fix: "Run `intake pack`: it adds tf.js, whose shim makes the same code save under a code that the player holds.",
+        fix: "Run `intake pack`: it adds tf.js, whose shim lets the same code run; TF.save keeps what should last.",
         fails: Script "localStorage.best = 3",
         passes: Script "const localStorage = {}; localStorage.best = 3;",
     }
     LOCAL_SHIMMED = "storage-shimmed" Storage Note {
         title: "localStorage or sessionStorage after the shim",
-        why: "The shim of tf.js answers, and what it keeps goes into the player's save.",
-        fix: "Nothing to mend: the shim was added for this.",
+        why: "The shim of tf.js answers from memory: the work runs, and forgets when it is closed.",
+        fix: "Nothing to mend; TF.save keeps what should last.",
         fails: Words "localStorage in a script after the canonical tf.js",
         passes: Script "const localStorage = {}; localStorage.best = 3;",
     }

@@ -36,26 +36,47 @@ rules! {
         fails: Python "print(1)\n\ndef run(inputs):\n    return {}\n",
         passes: Python "import re\nWORD = re.compile(r\"\\w+\")\nSIZES = {\"a\": [1, -2], \"b\": 3 * 4}\n\ndef run(inputs):\n    return {}\n",
     }
-    FORBIDDEN = "python-import" Python Reject {
-        title: "A forbidden module",
+    IMPORT_SYSTEM = "python-import-system" Python Reject {
+        title: "A module that reaches the machine",
         why: "The sandbox stops it anyway; a file that imports it says that it wants out, and that is not published.",
         fix: "Remove the import; math, random, json, itertools, functools, collections, re, datetime and string are there.",
         fails: Python "import os.path as p\n\ndef run(inputs):\n    return {}\n",
-        passes: Python "import math\n\ndef run(inputs):\n    os = math.pi\n    return {\"os\": os}\n",
+        passes: Python "import math\n\ndef run(inputs):\n    os = math.pi\n    return {\"x\": os}\n",
+    }
+    IMPORT_NETWORK = "python-import-network" Python Reject {
+        title: "A module that reaches the network",
+        why: "The sandbox stops it anyway; a file that imports it says that it wants out, and that is not published.",
+        fix: "Remove the import; math, random, json, itertools, functools, collections, re, datetime and string are there.",
+        fails: Python "import socket\n\ndef run(inputs):\n    return {}\n",
+        passes: Python "import math\n\ndef run(inputs):\n    socket = math.pi\n    return {\"x\": socket}\n",
+    }
+    IMPORT_INTROSPECTION = "python-import-introspection" Python Reject {
+        title: "A module that looks into the interpreter",
+        why: "The sandbox stops it anyway; a file that imports it says that it wants out, and that is not published.",
+        fix: "Remove the import; math, random, json, itertools, functools, collections, re, datetime and string are there.",
+        fails: Python "import inspect\n\ndef run(inputs):\n    return {}\n",
+        passes: Python "import math\n\ndef run(inputs):\n    inspect = math.pi\n    return {\"x\": inspect}\n",
     }
     MODULE = "python-module" Python Reject {
         title: "A module that is not on the list",
         why: "Only modules of pure computation can be imported where the function runs, so this import would fail.",
         fix: "Use a module of the list that the Python page shows, or write the few lines yourself.",
-        fails: Python "import threading\n\ndef run(inputs):\n    return {}\n",
+        fails: Python "import sqlite3\n\ndef run(inputs):\n    return {}\n",
         passes: Python "from dataclasses import dataclass\n\n@dataclass\nclass A:\n    x: int = 1\n\ndef run(inputs):\n    return {\"x\": A().x}\n",
     }
-    CALL = "python-call" Python Reject {
-        title: "A forbidden function: eval, exec, compile, __import__, open and the like",
-        why: "They make code from text or reach for files, and a function has no use for either.",
+    DYNAMIC = "python-dynamic-code" Python Reject {
+        title: "A function that makes code from text: eval, exec, compile, __import__",
+        why: "Text that becomes code cannot be read before it runs.",
         fix: "Write the code out; read data with json.loads.",
         fails: Python "def run(inputs):\n    return {\"x\": eval(inputs[\"x\"])}\n",
         passes: Python "import re\n\ndef run(inputs):\n    return {\"x\": bool(re.compile(\"a\").match(\"a\"))}\n",
+    }
+    CALL = "python-call" Python Reject {
+        title: "A function that reaches for files, input or the interpreter: open, input, globals and the like",
+        why: "A function takes its inputs and returns its answer; it has no file, no keyboard and no debugger.",
+        fix: "Use what comes in inputs, and return what should go out.",
+        fails: Python "def run(inputs):\n    return {\"x\": open(\"a.txt\").read()}\n",
+        passes: Python "def run(inputs):\n    open = inputs\n    return {\"x\": open}\n",
     }
     REACH = "python-reach" Python Reject {
         title: "An attribute that leads out of the language: dunders, underscore names of modules",

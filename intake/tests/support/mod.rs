@@ -1,5 +1,6 @@
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 //! Makes archives, also those that no tool would make.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses a part of it")]
 
 use std::io::{Cursor, Read, Write};
 

@@ -23,7 +23,7 @@ fn number_text(number: f64) -> String {
 /// A number as an index, if it is one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
 fn index(number: f64) -> Option<usize> {
-    (number >= 0.0 && number < 1e9 && number.fract() == 0.0).then_some(number as usize)
+    ((0.0..1e9).contains(&number) && number.fract() == 0.0).then_some(number as usize)
 }
 
 /// `value.name`.

@@ -1,0 +1,12 @@
+//! The whole platform from outside: the real `sitegen`, the real nginx, a real file system, a real browser. One binary,
+//! because linking costs more than running.
+
+mod architecture;
+mod bad_input;
+mod egress;
+mod feeds;
+mod live_headers;
+mod nginx_config;
+mod publish_faults;
+mod sandbox;
+mod tree_verify;

@@ -1,0 +1,60 @@
+// The stage: the frame scaled to fit and never cropped, and full screen, also where the browser has none for elements.
+
+/** What lies around the stage and must not be reached while the stage covers it. */
+const AROUND = ".top, .bottom, .skip, .work > .head, .bar, .about, .related";
+
+/**
+ * @param {HTMLElement} stage with the work's natural size in `data-width` and `data-height`, if it has one
+ * @param {HTMLButtonElement} leave the button that ends full screen
+ * @param {() => void} changed called after full screen began or ended
+ */
+export function makeStage(stage, leave, changed) {
+  const width = Number(stage.dataset.width), height = Number(stage.dataset.height);
+  const hasView = width > 0 && height > 0;
+
+  function fit() {
+    const frame = stage.querySelector("iframe");
+    if (!frame || !hasView) return;
+    const scale = Math.min(stage.clientWidth / width, stage.clientHeight / height);
+    const left = (stage.clientWidth - width * scale) / 2, top = (stage.clientHeight - height * scale) / 2;
+    frame.style.width = `${width}px`;
+    frame.style.height = `${height}px`;
+    frame.style.transform = `translate(${left}px, ${top}px) scale(${scale})`;
+  }
+
+  const isFull = () => document.fullscreenElement === stage || stage.classList.contains("full");
+
+  /** @param {boolean} on */
+  function cover(on) {
+    stage.classList.toggle("full", on);
+    for (const element of document.querySelectorAll(AROUND)) /** @type {HTMLElement} */ (element).inert = on;
+    update();
+  }
+
+  function update() {
+    // Escape ends full screen where there is a keyboard; our own cover has no such key, and phones no keyboard.
+    leave.hidden = !isFull() || !stage.classList.contains("full") && matchMedia("(hover: hover)").matches;
+    fit();
+    changed();
+  }
+
+  async function fill() {
+    if (isFull()) return end();
+    try {
+      await stage.requestFullscreen({ navigationUI: "hide" });
+    } catch { // no such method on iPhones, or the browser refuses
+      cover(true);
+    }
+  }
+
+  function end() {
+    if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
+    else if (stage.classList.contains("full")) cover(false);
+  }
+
+  new ResizeObserver(fit).observe(stage);
+  document.addEventListener("fullscreenchange", update);
+  document.addEventListener("keydown", event => { if (event.key === "Escape") end(); });
+  leave.addEventListener("click", end);
+  return { fit, fill, end };
+}
