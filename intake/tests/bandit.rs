@@ -72,6 +72,8 @@ fn a_slow_bandit_holds_the_work() {
 
 #[test]
 fn the_command_is_the_one_that_is_published() {
+    let words = format!("bandit {} < FILE", arguments().join(" "));
+    assert!(intake::rules::python::BANDIT.fix.contains(&words), "{words}");
     assert_eq!(arguments(), ["-q", "-f", "json", "--ignore-nosec", "-s", "B311", "-"]);
 }
 

@@ -127,6 +127,37 @@ fn every_wrong_value_of_a_sidecar_has_its_pointer() {
 }
 
 #[test]
+fn a_folder_without_a_sidecar_and_texts_that_are_too_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().display().to_string();
+    write(folder.path(), &[("index.html", "<p>hello")]);
+    assert!(run(&["check", &name]).1.contains("[sidecar-missing]"));
+    let max = policy::limits().work.title_chars_max;
+    for (length, code) in [(max, 0), (max + 1, 1)] {
+        let sidecar = format!("{{\"id\": \"a\", \"title\": \"{}\"}}", "é".repeat(length));
+        write(folder.path(), &[("work.json", &sidecar)]);
+        let (found, words, _) = run(&["check", &name]);
+        assert_eq!(found, code, "{words}");
+        assert_eq!(words.contains("[sidecar-length]"), code == 1, "{words}");
+    }
+}
+
+/// Games in the shapes that tiny games have: golfed, bundled, without any tags, full of data.
+#[test]
+fn games_in_real_shapes_pass() {
+    let games = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/games");
+    let mut count = 0;
+    for game in fs::read_dir(games).unwrap().map(|e| e.unwrap().path()) {
+        let report = Submission::open(&game).unwrap().check(&Bandit::at("/nowhere/bandit"));
+        let bad: Vec<_> =
+            report.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).collect();
+        assert!(bad.is_empty(), "{}: {bad:#?}", game.display());
+        count += 1;
+    }
+    assert!(count >= 4, "{count}");
+}
+
+#[test]
 fn rules_are_listed_and_shown() {
     let (code, list, _) = run(&["rules"]);
     assert!(code == 0 && list.contains("Network egress\n") && list.contains("net-fetch"));

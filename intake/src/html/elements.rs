@@ -98,6 +98,7 @@ fn attribute(scan: &mut Scan<'_>, piece: &Piece<'_>, start: &Start, attr: &Attr)
         "data" | "codebase" | "archive" | "code" if matches!(element, "object" | "applet" | "embed") => {
             with(piece, attr, |text| resource(scan, text, element));
         }
+        _ if attr.value.contains("url(") => with(piece, attr, |text| css::scan_declarations(scan, text)),
         _ => {
             let looks_like_script = normalise(&attr.value).to_ascii_lowercase().starts_with("javascript:");
             if looks_like_script && start.is_foreign {

@@ -78,7 +78,7 @@ fn called<'a>(
                 judge.add(&LOCATION, span, "the address of the page is written to");
             }
         }
-        "?.constructor" if arguments.iter().any(is_code) => {
+        path if path.ends_with(".constructor") && arguments.iter().any(is_code) => {
             judge.add(&FUNCTION, span, "a constructor that is given code as text");
         }
         "document.createElement" | "document.createElementNS" => {

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentOperator, BinaryOperator, BindingPattern, CallExpression,
-    ChainElement, Expression, IdentifierReference, MemberExpression, PropertyKey, UnaryOperator,
+    ChainElement, Expression, IdentifierReference, MemberExpression, ObjectExpression, ObjectPropertyKind,
+    PropertyKey, UnaryOperator,
 };
 use oxc_semantic::{NodeId, Semantic, SymbolId};
 use oxc_span::GetSpan;
@@ -32,6 +33,8 @@ pub(super) enum Val {
     Start(Rc<str>),
     Number(f64),
     List(Rc<[Val]>),
+    /// An object with constant names.
+    Record(Rc<[(Rc<str>, Val)]>),
     /// A function; its `constructor` makes code.
     Code,
     /// A thing of the browser; the empty path is the window itself.
@@ -42,6 +45,7 @@ const FUEL: u32 = 400;
 const DEPTH: u32 = 48;
 const ALTERNATIVES: usize = 12;
 const TEXT_BYTES: usize = 1 << 20;
+const FIELDS: usize = 64;
 
 /// Answers what expressions of one script can be.
 pub(super) struct Values<'s, 'a> {
@@ -109,7 +113,7 @@ impl<'s, 'a> Values<'s, 'a> {
         match expression {
             Expression::StringLiteral(s) => vec![self.text(s.value.as_str())],
             Expression::NumericLiteral(n) => vec![Val::Number(n.value)],
-            Expression::RegExpLiteral(_) | Expression::ObjectExpression(_) => vec![Val::Unknown],
+            Expression::ObjectExpression(object) => vec![self.record(object)],
             Expression::FunctionExpression(_)
             | Expression::ArrowFunctionExpression(_)
             | Expression::ClassExpression(_) => vec![Val::Code],
@@ -159,6 +163,18 @@ impl<'s, 'a> Values<'s, 'a> {
             (Some(Val::Text(text)), true) => Some(text),
             _ => None,
         }
+    }
+
+    fn record(&self, object: &'a ObjectExpression<'a>) -> Val {
+        let mut members = Vec::new();
+        for property in object.properties.iter().take(FIELDS) {
+            if let ObjectPropertyKind::ObjectProperty(property) = property
+                && let Some(name) = key_name(self, &property.key)
+            {
+                members.push((name, self.single(&property.value)));
+            }
+        }
+        Val::Record(members.into())
     }
 
     /// The one thing that an expression is, or unknown.
@@ -338,6 +354,9 @@ impl<'s, 'a> Values<'s, 'a> {
             let values = self.of(member.object());
             let arguments = self.arguments(&call.arguments);
             return values.iter().map(|value| self.call_member(value, &name, &arguments)).collect();
+        }
+        if let Some(returned) = self.returned(&call.callee) {
+            return self.of(returned);
         }
         let arguments = self.arguments(&call.arguments);
         let callees = self.of(&call.callee);

@@ -95,7 +95,7 @@ rules! {
     BANDIT = "python-bandit" Python Reject {
         title: "Something that bandit finds",
         why: "bandit is the standard linter for security; any finding at any severity is a rejection, and # nosec is ignored.",
-        fix: "Mend what bandit names; the link in its message explains it.",
+        fix: "Mend what bandit names; the link in its message explains it. The command is bandit -q -f json --ignore-nosec -s B311 - < FILE; the short recipe, bandit -r FILE -lll, shows high severity only and obeys # nosec.",
         fails: Words "what bandit reports, such as an assert in the function's body (B101)",
         passes: Python "def run(inputs):\n    return {\"x\": 1}\n",
     }

@@ -3,7 +3,10 @@
 use std::rc::Rc;
 
 use oxc_ast::AstKind;
-use oxc_ast::ast::{BindingPattern, CallExpression, Expression, FormalParameters};
+use oxc_ast::ast::{
+    ArrowFunctionBody, ArrowFunctionExpression, BindingPattern, CallExpression, Expression, FormalParameters,
+    FunctionBody, Statement,
+};
 use oxc_semantic::{AstNodes, NodeId, SymbolId};
 use oxc_span::{GetSpan, Span};
 
@@ -124,6 +127,32 @@ impl<'a> Values<'_, 'a> {
         (found, are_all)
     }
 
+    /// What a call of `callee` gives back, if that is one expression that can be seen.
+    pub(super) fn returned(&self, callee: &'a Expression<'a>) -> Option<&'a Expression<'a>> {
+        let nodes = self.semantic.nodes();
+        match callee.get_inner_expression() {
+            Expression::ArrowFunctionExpression(arrow) => arrow_value(arrow),
+            Expression::FunctionExpression(function) => last_return(function.body.as_deref()?),
+            Expression::Identifier(name) => {
+                let symbol = self.semantic.scoping().get_reference(name.reference_id.get()?).symbol_id()?;
+                match nodes.kind(self.semantic.scoping().symbol_declaration(symbol)) {
+                    AstKind::Function(function) => last_return(function.body.as_deref()?),
+                    AstKind::VariableDeclarator(declarator) => {
+                        match declarator.init.as_ref()?.get_inner_expression() {
+                            Expression::ArrowFunctionExpression(arrow) => arrow_value(arrow),
+                            Expression::FunctionExpression(function) => {
+                                last_return(function.body.as_deref()?)
+                            }
+                            _ => None,
+                        }
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// The variables that hold the function: its own name, or the constant it is assigned to.
     fn names_of(&self, function: NodeId) -> Vec<SymbolId> {
         let nodes = self.semantic.nodes();
@@ -161,6 +190,20 @@ impl<'a> Values<'_, 'a> {
             _ => false,
         });
         !declares_value
+    }
+}
+
+fn arrow_value<'a>(arrow: &'a ArrowFunctionExpression<'a>) -> Option<&'a Expression<'a>> {
+    match &arrow.body {
+        ArrowFunctionBody::FunctionBody(body) => last_return(body),
+        other => other.as_expression(),
+    }
+}
+
+fn last_return<'a>(body: &'a FunctionBody<'a>) -> Option<&'a Expression<'a>> {
+    match body.statements.last()? {
+        Statement::ReturnStatement(statement) => statement.argument.as_ref(),
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn to_text(value: &Val) -> Option<String> {
         Val::Text(text) => Some(text.to_string()),
         Val::Number(number) => Some(number_text(*number)),
         Val::List(items) => Some(items.iter().map(to_text).collect::<Option<Vec<_>>>()?.join(",")),
-        Val::Unknown | Val::Start(_) | Val::Code | Val::Thing(_) => None,
+        Val::Unknown | Val::Start(_) | Val::Code | Val::Record(_) | Val::Thing(_) => None,
     }
 }
 
@@ -33,6 +33,12 @@ pub(super) fn member(value: &Val, name: &str) -> Val {
         (Val::Code | Val::Unknown, "call" | "apply" | "bind") => Val::Code,
         (Val::Thing(path), "constructor") if names::is_function(path) => Val::Thing("Function".into()),
         (Val::Thing(path), name) => Val::Thing(names::join(path, name)),
+        (Val::Code, "__proto__") => Val::Code,
+        (Val::Record(members), name) => members
+            .iter()
+            .rev()
+            .find(|(key, _)| **key == *name)
+            .map_or(Val::Unknown, |(_, value)| value.clone()),
         (Val::Unknown, "ownerDocument") => Val::Thing("document".into()),
         (Val::Unknown, "defaultView" | "contentWindow") => Val::Thing("".into()),
         (Val::Unknown, "constructor") => Val::Thing("?.constructor".into()),
@@ -78,6 +84,9 @@ pub(super) fn call_thing(path: &str, arguments: &[Val]) -> Option<Val> {
         }
         "String" => Some(Val::Text(first?.into())),
         "parseInt" | "Number" => first?.trim().parse().ok().map(Val::Number),
+        "Object.getPrototypeOf" | "Reflect.getPrototypeOf" => {
+            Some(if arguments.first() == Some(&Val::Code) { Val::Code } else { Val::Unknown })
+        }
         "Object" => arguments.first().filter(|a| matches!(a, Val::Thing(_) | Val::Code)).cloned(),
         _ => None,
     }
