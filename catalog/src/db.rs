@@ -44,7 +44,7 @@ pub struct Catalog {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The file cannot be opened as a database.
-    #[error("cannot open the catalogue {path}: {source}")]
+    #[error("cannot open the catalogue {path}: {source}{}", remedy(.source))]
     Open {
         /// The database file.
         path: PathBuf,
@@ -84,16 +84,37 @@ pub enum CatalogError {
         message: String,
     },
     /// SQLite failed.
-    #[error("the catalogue database: {0}")]
+    #[error("the catalogue database data/catalog.db: {0}{remedy}", remedy = remedy(.0))]
     Sqlite(#[from] rusqlite::Error),
+}
+
+fn remedy(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::SystemIoFailure) => {
+            "; if the disk is full, free some space and run it again"
+        }
+        _ => "",
+    }
 }
 
 impl Catalog {
     /// Opens the catalogue at `path`, creating it or bringing its schema up to date.
     pub fn open(path: &Path) -> Result<Self, CatalogError> {
+        match Self::open_in(path, "normal") {
+            // A full disk has no room for the index that processes share. Alone, one does without: whoever wants to
+            // free some space must be able to read.
+            Err(CatalogError::Open { source, .. }) if !remedy(&source).is_empty() => {
+                Self::open_in(path, "exclusive")
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_in(path: &Path, locking: &str) -> Result<Self, CatalogError> {
         let open = |source| CatalogError::Open { path: path.to_owned(), source };
         let mut db = Connection::open(path).map_err(open)?;
         db.busy_timeout(std::time::Duration::from_secs(10)).map_err(open)?;
+        db.pragma_update(None, "locking_mode", locking).map_err(open)?;
         db.pragma_update(None, "journal_mode", "wal").map_err(open)?;
         db.pragma_update(None, "synchronous", "full").map_err(open)?;
         db.pragma_update(None, "foreign_keys", true).map_err(open)?;

@@ -205,10 +205,12 @@ impl Directories {
         Ok((directories, rubbish))
     }
 
-    /// Removes a directory. What it held stays.
+    /// Removes a directory. What it held stays. The name goes first, so that whoever is killed here leaves no
+    /// directory that lacks half of what its name promises.
     pub(crate) fn remove(&self, digest: &Digest) -> Result<(), StoreError> {
         let path = self.path(digest);
-        fs::remove_dir_all(&path).map_err(at("remove", &path))
+        let old = temporary(&path);
+        fs::rename(&path, &old).and_then(|()| fs::remove_dir_all(&old)).map_err(at("remove", &path))
     }
 
     /// Compares a directory with its name: the list, the bytes of every file, the target of every link, and that
@@ -216,7 +218,15 @@ impl Directories {
     pub fn check(&self, digest: &Digest) -> Result<Directory, Fault> {
         let path = self.path(digest);
         let fault = |message: String| Fault { path: path.clone(), message };
-        let directory = self.read(digest).map_err(|e| fault(e.to_string()))?;
+        let directory = self.read(digest).map_err(|e| Fault {
+            path: path.join(CHECKSUMS),
+            message: match e {
+                StoreError::Damaged { found, .. } => {
+                    format!("its bytes have digest {found}, its name says {digest}")
+                }
+                e => e.to_string(),
+            },
+        })?;
         let present = read_dir(&path).map_err(|e| fault(e.to_string()))?.len();
         if present != directory.lines.len() + 1 {
             return Err(fault(format!(

@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -48,7 +48,7 @@ pub struct Tree {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Somebody else is at it.
-    #[error("another publish is running (process {0}); wait for it to end, then run this again")]
+    #[error("another publish is running ({0}); wait for it to end, then run this again")]
     Locked(String),
     /// A file operation failed.
     #[error(transparent)]
@@ -101,19 +101,12 @@ impl Data {
     /// Becomes the one writer. If the last one did not come to syncing, this first makes sure of the store.
     pub fn writer(&self) -> Result<Writer<'_>, WriteError> {
         let path = self.path("lock");
-        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut lock = open().map_err(at("open", &path))?;
+        let open = || File::options().write(true).create(true).truncate(false).open(&path);
+        let lock = open().map_err(at("open", &path))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = fs::read_to_string(&path).unwrap_or_default();
-                return Err(WriteError::Locked(holder.trim().to_owned()));
-            }
+            Err(TryLockError::WouldBlock) => return Err(WriteError::Locked(holder(&lock))),
             Err(TryLockError::Error(e)) => return Err(at("lock", &path)(e).into()),
-        }
-        let me = format!("{}\n", std::process::id());
-        if fs::read_to_string(&path).map_err(at("read", &path))? != me {
-            lock.set_len(0).and_then(|()| lock.write_all(me.as_bytes())).map_err(at("write", &path))?;
         }
         let writer = Writer { data: self, _lock: lock, unsynced: Mutex::new(false) };
         writer.recover()?;
@@ -213,6 +206,12 @@ impl Writer<'_> {
         Ok(digest)
     }
 
+    /// Makes the next writer re-hash the whole store and drop what is damaged, so that it is made again where it can
+    /// be.
+    pub fn distrust(&self) -> Result<(), StoreError> {
+        self.mark("distrusted")
+    }
+
     /// Puts everything written so far on disk.
     pub fn sync(&self) -> Result<(), StoreError> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -270,7 +269,10 @@ impl Writer<'_> {
             data.objects.remove(digest)?;
             swept.objects += 1;
         }
-        for path in rubbish {
+        let links = read_dir(&data.root)?
+            .into_iter()
+            .filter(|p| p.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b".live.")));
+        for path in rubbish.into_iter().chain(links) {
             fs::remove_file(&path).map_err(at("remove", &path))?;
         }
         Ok(swept)
@@ -280,16 +282,20 @@ impl Writer<'_> {
     fn begin(&self) -> Result<(), StoreError> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if !*unsynced {
-            let path = self.data.path("unsynced");
-            let write = || -> io::Result<()> {
-                let mut file = File::create(&path)?;
-                file.write_all(boot_id().as_bytes())?;
-                file.sync_all()
-            };
-            write().map_err(at("write", &path))?;
+            self.mark(&boot_id())?;
             *unsynced = true;
         }
         Ok(())
+    }
+
+    fn mark(&self, boot: &str) -> Result<(), StoreError> {
+        let path = self.data.path("unsynced");
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&path)?;
+            file.write_all(boot.as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(at("write", &path))
     }
 
     /// After a writer that never came to [`Writer::sync`]: if the machine has been restarted since, removes every
@@ -317,6 +323,17 @@ impl Writer<'_> {
         *self.unsynced.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
         Ok(())
     }
+}
+
+/// Who holds a lock, for people: proc_locks(5) has a line for each, with process and inode.
+fn holder(lock: &File) -> String {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let inode = lock.metadata().map(|m| format!(":{}", m.ino())).unwrap_or_default();
+    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let held = locks.lines().map(fields).find(|f| {
+        f.get(1).is_some_and(|kind| kind == "FLOCK") && f.get(5).is_some_and(|id| id.ends_with(&inode))
+    });
+    held.and_then(|f| Some(format!("process {}", f.get(4)?))).unwrap_or_else(|| "process unknown".to_owned())
 }
 
 /// Names the time since the machine was started. A system that does not tell is taken for restarted each time.
@@ -378,7 +395,7 @@ mod tests {
         let (_dir, data) = data();
         let first = data.writer().unwrap();
         let error = data.writer().unwrap_err().to_string();
-        let me = std::process::id().to_string();
+        let me = format!("(process {})", std::process::id());
         assert!(error.contains("another publish is running") && error.contains(&me), "{error}");
         drop(first);
         data.writer().unwrap();

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Day;
-use crate::slug::{FileName, Slug};
+use crate::slug::{PictureName, PythonName, Slug};
 
 /// The published JSON Schema of the sidecar.
 pub const SCHEMA: &str = include_str!("../schema/work.schema.json");
@@ -96,7 +96,7 @@ impl From<ViewSide> for u16 {
 #[serde(deny_unknown_fields)]
 pub struct Cover {
     /// The picture beside the sidecar.
-    pub file: FileName,
+    pub file: PictureName,
     /// What a person who does not see it is told.
     #[serde(default)]
     pub alt: String,
@@ -120,7 +120,7 @@ pub struct Capabilities {
     pub save_api: bool,
     /// The file with the Python function of the pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub python_backend: Option<FileName>,
+    pub python_backend: Option<PythonName>,
 }
 
 impl Capabilities {
@@ -268,6 +268,10 @@ mod tests {
         refused(
             r#"{"id": "a", "cover": {"file": "../x.png"}}"#,
             "/cover/file: \"../x.png\" cannot be a file name",
+        );
+        refused(
+            r#"{"id": "a", "cover": {"file": "x.html"}}"#,
+            "/cover/file: \"x.html\" cannot be the name of a picture: end it in .png",
         );
         refused(r#"{"id": "a", "released": "soon"}"#, "/released: \"soon\" is not a day");
         refused(

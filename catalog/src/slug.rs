@@ -139,7 +139,39 @@ impl FromStr for FileName {
     }
 }
 
-/// Text conversions that both newtypes have.
+/// File names whose ending says what the file is, because the ending decides how a browser is told to read it.
+macro_rules! file_name {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $words:literal, $endings:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(into = "String", try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let FileName(name) = text.parse::<FileName>().map_err(|e| e.to_string())?;
+                let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+                if $endings.contains(&ending) {
+                    Ok(Self(name))
+                } else {
+                    Err(format!("{text:?} cannot be the name of {}: end it in {}", $what, $words))
+                }
+            }
+        }
+        text!($name, String);
+    };
+}
+
+/// Text conversions that all newtypes have.
 macro_rules! text {
     ($name:ident, $error:ident) => {
         impl fmt::Display for $name {
@@ -162,6 +194,15 @@ macro_rules! text {
 }
 text!(Slug, SlugError);
 text!(FileName, FileNameError);
+
+file_name! {
+    /// The name of a picture. It is served by the first-party origin, so it must never look like a page or a script.
+    PictureName, "a picture", ".png, .jpg, .jpeg, .webp or .gif", ["png", "jpg", "jpeg", "webp", "gif"]
+}
+file_name! {
+    /// The name of a Python file.
+    PythonName, "a Python file", ".py", ["py"]
+}
 
 #[cfg(test)]
 mod tests {
@@ -205,6 +246,18 @@ mod tests {
         ] {
             assert!(bad.parse::<FileName>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_picture_is_called_like_one_and_so_is_a_python_file() {
+        for good in ["cover.png", "a.b.jpg", "x.jpeg", "y.webp", "z.gif"] {
+            assert!(good.parse::<PictureName>().is_ok(), "{good}");
+        }
+        for bad in ["png", "x.svg", "x.html", "x.js", "x.png.gz", "index.html.gz", "x.PNG", "../x.png"] {
+            assert!(bad.parse::<PictureName>().is_err(), "{bad}");
+        }
+        assert!("text-adventure.py".parse::<PythonName>().is_ok());
+        assert!("x.html".parse::<PythonName>().is_err());
     }
 
     #[test]

@@ -4,10 +4,13 @@
 //! synced to disk: [`crate::live::Writer`] does that once for everything a publish wrote, and on the next start knows
 //! whether it came to that.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
+use std::hash::BuildHasher as _;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -47,7 +50,9 @@ pub enum StoreError {
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; free some space (`sitegen gc` removes old trees) and run it again",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space (`sitegen gc` removes old trees) and run it again"
+        }
         io::ErrorKind::PermissionDenied => "; run as the owner of the data folder",
         io::ErrorKind::ReadOnlyFilesystem => "; mount the data folder writable",
         _ => "",
@@ -59,12 +64,14 @@ pub(crate) fn at<'a>(verb: &'static str, path: &'a Path) -> impl FnOnce(io::Erro
     move |source| StoreError::Io { verb, path: path.to_owned(), source }
 }
 
-/// A name that no other writer of this machine uses: the final name, the process and a count.
+/// A name that no other writer uses or has left behind: the final name, 64 random bits and a count. A process number
+/// would not do: in a container every publish may be process 1.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
+    static WRITER: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{count}", std::process::id()))
+    path.with_file_name(format!(".{name}.{:016x}.{count}", *WRITER))
 }
 
 impl Store {
@@ -90,6 +97,12 @@ impl Store {
     /// Whether there is an object of that digest.
     pub fn has(&self, digest: &Digest) -> bool {
         self.path(digest).exists()
+    }
+
+    /// Whether the object of that digest is there with the size and time it was written with. That is cheap, and finds
+    /// what people and programs do to files; what disks do to them only hashing finds.
+    pub fn looks_whole(&self, digest: &Digest, bytes: u64) -> bool {
+        fs::metadata(self.path(digest)).is_ok_and(|m| m.len() == bytes && m.mtime() == digest.mtime_seconds())
     }
 
     /// Writes `bytes` as the object of `digest`.

@@ -65,9 +65,26 @@ fn render(set: &[Template], config: &Config, denied: &str, work_path: &str) -> V
         .collect()
 }
 
-/// The `add_header` lines of an nginx include, sent with every status.
-pub fn nginx_include(headers: &[Header]) -> String {
-    headers.iter().map(|h| format!("add_header {} {} always;\n", h.name, nginx_quoted(&h.value))).collect()
+/// The `add_header` lines of an nginx include, sent with every status. The values are those of [`nginx_maps`].
+pub fn nginx_include(set: &str, headers: &[Header]) -> String {
+    headers.iter().map(|h| format!("add_header {} {} always;\n", h.name, variable(set, h))).collect()
+}
+
+/// The variables of such an include. nginx adds headers twice to a 416, whose first headers are those of the answer
+/// it would have been: the second time the variables are empty, and so not sent.
+pub fn nginx_maps(set: &str, headers: &[Header]) -> String {
+    let map = |h: &Header| {
+        format!(
+            "map $status {} {{\n    volatile;\n    416 '';\n    default {};\n}}\n",
+            variable(set, h),
+            nginx_quoted(&h.value)
+        )
+    };
+    headers.iter().map(map).collect()
+}
+
+fn variable(set: &str, header: &Header) -> String {
+    format!("${set}_{}", header.name.to_lowercase().replace('-', "_"))
 }
 
 /// Quotes a value for an nginx configuration. A dollar stays a dollar: the only one is that of `$work_path`.
@@ -135,7 +152,12 @@ mod tests {
 
     #[test]
     fn an_include_quotes_its_values() {
-        let include = nginx_include(&[Header { name: "A".into(), value: "x 'y' \"z\"".into() }]);
-        assert_eq!(include, "add_header A 'x \\'y\\' \"z\"' always;\n");
+        let set = [Header { name: "A-B".into(), value: "x 'y' \"z\"".into() }];
+        assert_eq!(nginx_include("site", &set), "add_header A-B $site_a_b always;\n");
+        let maps = nginx_maps("site", &set);
+        assert_eq!(
+            maps,
+            "map $status $site_a_b {\n    volatile;\n    416 '';\n    default 'x \\'y\\' \"z\"';\n}\n"
+        );
     }
 }

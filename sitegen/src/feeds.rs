@@ -84,11 +84,10 @@ pub(crate) fn rss(config: &Config, site: &Site) -> anyhow::Result<Vec<u8>> {
                     element(xml, "link", &link)?;
                     element(xml, "guid", &link)?;
                     element(xml, "pubDate", &card.released.rfc822())?;
-                    element(
-                        xml,
-                        "description",
-                        &format!("{} ({} bytes, by {})", card.summary, card.bytes, work.creator),
-                    )
+                    // Readers take a description for HTML: what the creator wrote is text there too.
+                    let words = quick_xml::escape::escape(&card.summary);
+                    let description = format!("{words} ({} bytes, by {})", card.bytes, work.creator);
+                    element(xml, "description", description.trim_start())
                 })?;
             }
             Ok(())

@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use catalog::live::Writer;
-use catalog::slug::{FileName, PAYLOAD, SIDECAR};
+use catalog::slug::{PAYLOAD, SIDECAR};
 use catalog::{Catalog, Day, Manifest, Role, Slug, Work, WorkFile};
 use image::{ImageFormat, ImageReader, Limits};
 use policy::{Config, limits};
@@ -70,7 +70,8 @@ fn read(config: &Config, folder: &Path) -> Result<Found, Vec<Diagnostic>> {
         creator.map_err(|e| problems.push(Diagnostic::file(here(""), e.to_string(), "rename the folder")));
     let sidecar = std::fs::read(folder.join(SIDECAR)).map_err(|e| vec![missing(here(SIDECAR), &e)])?;
     let manifest = Manifest::parse(&sidecar).map_err(|e| {
-        let place = Diagnostic::file(here(SIDECAR), format!("{}: {}", e.pointer, e.message), "");
+        let at = if e.pointer.is_empty() { String::new() } else { format!("{}: ", e.pointer) };
+        let place = Diagnostic::file(here(SIDECAR), format!("{at}{}", e.message), "");
         vec![
             Diagnostic { line: e.line, col: e.col, ..place }
                 .hint("the keys are listed at /submission-criteria.html"),
@@ -84,9 +85,8 @@ fn read(config: &Config, folder: &Path) -> Result<Found, Vec<Diagnostic>> {
     problems
         .extend(too_long(&manifest).into_iter().map(|m| Diagnostic::file(here(SIDECAR), m, "shorten it")));
     let mut files = vec![(SIDECAR.to_owned(), Role::Sidecar), (PAYLOAD.to_owned(), Role::Payload)];
-    let named = |name: &FileName, role| (name.to_string(), role);
-    files.extend(manifest.capabilities.python_backend.as_ref().map(|n| named(n, Role::Python)));
-    files.extend(manifest.cover.as_ref().map(|c| named(&c.file, Role::Cover)));
+    files.extend(manifest.capabilities.python_backend.as_ref().map(|n| (n.to_string(), Role::Python)));
+    files.extend(manifest.cover.as_ref().map(|c| (c.file.to_string(), Role::Cover)));
     files.sort_unstable();
     let (mut rows, mut all) = (Vec::new(), Vec::new());
     for (name, role) in files {
@@ -98,7 +98,8 @@ fn read(config: &Config, folder: &Path) -> Result<Found, Vec<Diagnostic>> {
             }
         };
         problems.extend(
-            unfit(role, &bytes, manifest.tinyjam).map(|(m, hint)| Diagnostic::file(here(&name), m, hint)),
+            unfit(role, &name, &bytes, manifest.tinyjam)
+                .map(|(m, hint)| Diagnostic::file(here(&name), m, hint)),
         );
         rows.push(WorkFile { name, role, digest: catalog::Digest::of(&bytes), bytes: bytes.len() as u64 });
         all.push(bytes);
@@ -140,7 +141,7 @@ fn too_long(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Why a file cannot have that role, and what to do about it.
-fn unfit(role: Role, bytes: &[u8], tinyjam: bool) -> Option<(String, &'static str)> {
+fn unfit(role: Role, name: &str, bytes: &[u8], tinyjam: bool) -> Option<(String, &'static str)> {
     let work = &limits().work;
     let (max, hint) = match role {
         Role::Payload if tinyjam => (work.tinyjam_bytes_max, "make it smaller, or leave out `tinyjam`"),
@@ -154,7 +155,9 @@ fn unfit(role: Role, bytes: &[u8], tinyjam: bool) -> Option<(String, &'static st
         return Some((format!("has {size} bytes, at most {max} are allowed"), hint));
     }
     match role {
-        Role::Cover => picture(bytes).err().map(|m| (m, "use a PNG, JPEG, WebP or GIF picture")),
+        Role::Cover => picture(name, bytes)
+            .err()
+            .map(|m| (m, "use a PNG, JPEG, WebP or GIF picture, with its own ending")),
         Role::Payload | Role::Python if std::str::from_utf8(bytes).is_err() => {
             Some(("is not UTF-8 text".to_owned(), "save it as UTF-8"))
         }
@@ -162,12 +165,20 @@ fn unfit(role: Role, bytes: &[u8], tinyjam: bool) -> Option<(String, &'static st
     }
 }
 
-/// Decodes a picture, to be sure that it is one.
-fn picture(bytes: &[u8]) -> Result<(), String> {
+/// Decodes a picture, to be sure that it is one, and the one its name says.
+fn picture(name: &str, bytes: &[u8]) -> Result<(), String> {
     let side = limits().work.cover_side_px_max;
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
     match reader.format() {
-        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif) => {}
+        Some(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif)) => {
+            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+            if !format.extensions_str().contains(&ending) {
+                return Err(format!(
+                    "is a {} picture by its content",
+                    format.extensions_str()[0].to_uppercase()
+                ));
+            }
+        }
         _ => return Err("is not a picture".to_owned()),
     }
     let mut bounds = Limits::default();
@@ -192,11 +203,11 @@ mod tests {
             (Role::Python, false, 16_384),
             (Role::Sidecar, false, 65_536),
         ] {
-            assert_eq!(unfit(role, &vec![b' '; max], tinyjam), None);
-            let (message, _) = unfit(role, &vec![b' '; max + 1], tinyjam).unwrap();
+            assert_eq!(unfit(role, "x", &vec![b' '; max], tinyjam), None);
+            let (message, _) = unfit(role, "x", &vec![b' '; max + 1], tinyjam).unwrap();
             assert_eq!(message, format!("has {} bytes, at most {max} are allowed", max + 1));
         }
-        assert!(unfit(Role::Payload, b"\xff\xfe", false).unwrap().0.contains("UTF-8"));
+        assert!(unfit(Role::Payload, "x", b"\xff\xfe", false).unwrap().0.contains("UTF-8"));
     }
 
     #[test]
@@ -204,10 +215,13 @@ mod tests {
         let mut png = Cursor::new(Vec::new());
         image::DynamicImage::new_rgb8(3, 2).write_to(&mut png, ImageFormat::Png).unwrap();
         let png = png.into_inner();
-        assert_eq!(unfit(Role::Cover, &png, false), None);
-        assert!(unfit(Role::Cover, &png[..40], false).unwrap().0.contains("cannot be read as a picture"));
+        assert_eq!(unfit(Role::Cover, "x.png", &png, false), None);
+        assert!(unfit(Role::Cover, "x.webp", &png, false).unwrap().0.contains("is a PNG picture"));
+        assert!(
+            unfit(Role::Cover, "x.png", &png[..40], false).unwrap().0.contains("cannot be read as a picture")
+        );
         for other in [&b"<svg xmlns='http://www.w3.org/2000/svg'/>"[..], b"", b"<html>", b"%PDF-1.7"] {
-            assert_eq!(unfit(Role::Cover, other, false).unwrap().0, "is not a picture");
+            assert_eq!(unfit(Role::Cover, "x.png", other, false).unwrap().0, "is not a picture");
         }
     }
 }

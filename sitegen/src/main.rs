@@ -31,6 +31,7 @@ mod theme;
 mod trees;
 mod works;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -99,7 +100,7 @@ fn main() -> ExitCode {
             };
             complain(&text, ExitCode::from(3))
         }
-        Err(Failure::Machine(error)) => complain(&format!("sitegen: {error:#}"), ExitCode::FAILURE),
+        Err(Failure::Machine(error)) => complain(&format!("sitegen: {}", causes(&error)), ExitCode::FAILURE),
     }
 }
 
@@ -162,14 +163,24 @@ fn lines<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the program")]
+/// An error with its causes, less what an earlier one says already.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 fn say(text: &str, code: ExitCode) -> ExitCode {
-    println!("{text}");
+    // A reader who has gone has read enough.
+    let _ = writeln!(std::io::stdout(), "{text}");
     code
 }
 
-#[expect(clippy::print_stderr, reason = "the complaint of the program")]
 fn complain(text: &str, code: ExitCode) -> ExitCode {
-    eprintln!("{text}");
+    let _ = writeln!(std::io::stderr(), "{text}");
     code
 }

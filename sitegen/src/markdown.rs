@@ -19,10 +19,13 @@ pub(crate) fn page(text: &str) -> (String, Vec<Heading>) {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, options).collect();
     let headings = name_headings(&mut events);
     let mut out = String::with_capacity(text.len() * 2);
+    let mut tables = 0;
     let wrapped = events.into_iter().flat_map(|event| match event {
         Event::Start(Tag::Table(_)) => {
-            let open = "<div class=\"table\" role=\"region\" aria-label=\"Table\" tabindex=\"0\">";
-            vec![Event::Html(CowStr::Borrowed(open)), event]
+            tables += 1; // each region has a name of its own
+            let open =
+                format!("<div class=\"table\" role=\"region\" aria-label=\"Table {tables}\" tabindex=\"0\">");
+            vec![Event::Html(CowStr::from(open)), event]
         }
         Event::End(TagEnd::Table) => vec![event, Event::Html(CowStr::Borrowed("</div>\n"))],
         event => vec![event],

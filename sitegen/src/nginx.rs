@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use minijinja::context;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -20,6 +20,14 @@ pub(crate) fn write(config: &Config, out: &Path) -> anyhow::Result<Vec<String>> 
     };
     let (out, data) = (absolute(out)?, absolute(&config.data)?);
     std::fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    for path in [&out, &data] {
+        if path.to_string_lossy().contains(['"', '$', '\\', '\n']) {
+            bail!(
+                "{} cannot stand in an nginx configuration: it has one of \" $ \\; move it",
+                path.display()
+            );
+        }
+    }
     let mut written = Vec::new();
     for (name, text) in render(config, &data, &out)? {
         let path = out.join(name);
@@ -29,7 +37,7 @@ pub(crate) fn write(config: &Config, out: &Path) -> anyhow::Result<Vec<String>> 
     Ok(written)
 }
 
-/// The files of the configuration: the server's and one include for each header set.
+/// The files of the configuration: the server's, the values of all headers, and an include for each header set.
 fn render(config: &Config, data: &Path, out: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -49,10 +57,12 @@ fn render(config: &Config, data: &Path, out: &Path) -> anyhow::Result<Vec<(&'sta
         out => out.display().to_string(), limits => Serde(limits()),
     };
     let main = env.render_named_str(&source.display().to_string(), &template, context)?;
+    let (site, work) = (headers::site(config), headers::work(config, WORK_PATH));
     Ok(vec![
         ("nginx.conf", main),
-        ("headers-site.conf", headers::nginx_include(&headers::site(config))),
-        ("headers-work.conf", headers::nginx_include(&headers::work(config, WORK_PATH))),
+        ("headers.conf", headers::nginx_maps("site", &site) + &headers::nginx_maps("work", &work)),
+        ("headers-site.conf", headers::nginx_include("site", &site)),
+        ("headers-work.conf", headers::nginx_include("work", &work)),
     ])
 }
 

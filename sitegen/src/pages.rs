@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use catalog::Day;
+use catalog::{Day, Slug};
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use serde::Deserialize;
@@ -48,6 +48,10 @@ pub(crate) fn render(
         }
         let file = relative(config, &path);
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if let Err(e) = stem.parse::<Slug>() {
+            problems.push(Diagnostic::file(file, e.to_string(), "rename the file: its name is its address"));
+            continue;
+        }
         match page(theme, file, read_text(&path)?, format!("/{stem}.html")) {
             Ok(page) => pages.push(page),
             Err(problem) => problems.push(problem),

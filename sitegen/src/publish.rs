@@ -5,6 +5,7 @@
 //! others from being published nor itself from being withdrawn.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use rayon::prelude::*;
 
 use crate::cache::{Cache, Page};
 use crate::diagnostic::{Diagnostic, Failure, locate};
-use crate::html::Anchors;
+use crate::html::{self, Anchors};
 use crate::output::Folder;
 use crate::pages::{self, TextPage};
 use crate::progress::Progress;
@@ -52,27 +53,34 @@ pub(crate) fn publish(config: &Config, progress: &Progress) -> Result<Report, Fa
     let writer = data.writer()?;
     let mut catalog = Catalog::open(&data.path("catalog.db"))?;
     let imported = if catalog.is_empty()? { import::samples(config, &writer, &mut catalog)? } else { 0 };
-    let cache = Cache::open(&data).context("cannot open the page cache data/pages.db")?;
+    let cache_file = data.path("pages.db");
+    let remedy = "; free some space, or delete it: it only saves time";
+    let cache =
+        Cache::open(&data).with_context(|| format!("cannot open {}{remedy}", cache_file.display()))?;
     let mut problems = Vec::new();
     let mut theme = Theme::load(config, &mut problems)?;
     if !problems.is_empty() {
         return Err(Failure::Input(problems));
     }
-    let site = Site::new(catalog.published()?, catalog.gone()?);
+    let (works, left_out) = works::intact(&data, catalog.published()?)?;
+    let site = Site::new(works, catalog.gone()?);
     add_globals(&mut theme, config);
     let renderer = Renderer { config, data: &data, writer: &writer, theme: &theme, cache: &cache };
-    let mut build = Build::new(&renderer, &site);
+    let mut build = Build::new(&renderer, &site, &left_out);
     build.render(progress)?;
-    let Build { site: first_party, content, left_out, .. } = build;
+    let Build { site: first_party, content, .. } = build;
     let tree = write(&data, &writer, &first_party, &content)?;
+    keep_assets(&data, &first_party)?;
+    writer.sync()?;
+    cache.save().with_context(|| format!("cannot write {}{remedy}", cache_file.display()))?;
     let changed = data.live()? != Some(tree);
     if changed {
-        keep_assets(&data, &first_party)?;
         writer.serve(&tree)?;
     }
-    writer.sync()?;
-    cache.save().context("cannot write the page cache data/pages.db")?;
-    Ok(Report { tree, changed, works: site.entries.len() - left_out.len(), imported, left_out })
+    if !left_out.is_empty() {
+        writer.distrust()?;
+    }
+    Ok(Report { tree, changed, works: site.entries.len(), imported, left_out })
 }
 
 /// Values that every template and page may name.
@@ -107,24 +115,14 @@ struct Build<'a> {
     texts: Vec<TextPage>,
     sitemap: Vec<(String, Option<Day>)>,
     problems: Vec<Diagnostic>,
-    left_out: Vec<Diagnostic>,
+    left_out: &'a [Diagnostic],
 }
 
 impl<'a> Build<'a> {
-    fn new(renderer: &'a Renderer<'a>, works: &'a Site) -> Self {
+    fn new(renderer: &'a Renderer<'a>, works: &'a Site, left_out: &'a [Diagnostic]) -> Self {
         let (site, content) = (Folder::default(), Folder::default());
         let (pages, texts, sitemap) = (HashMap::new(), Vec::new(), Vec::new());
-        Self {
-            renderer,
-            works,
-            site,
-            content,
-            pages,
-            texts,
-            sitemap,
-            problems: Vec::new(),
-            left_out: Vec::new(),
-        }
+        Self { renderer, works, site, content, pages, texts, sitemap, problems: Vec::new(), left_out }
     }
 
     fn render(&mut self, progress: &Progress) -> Result<(), Failure> {
@@ -133,14 +131,16 @@ impl<'a> Build<'a> {
         self.catalogue()?;
         self.texts()?;
         self.errors()?;
-        self.creators(&units)?;
+        self.creators()?;
         self.place_units(units)?;
         self.files()?;
-        self.check_links();
+        // A page that could not be rendered is missing, but the links to it are not what is wrong.
         if self.problems.is_empty() {
-            Ok(())
-        } else {
-            Err(Failure::Input(std::mem::take(&mut self.problems)))
+            self.check_links();
+        }
+        match std::mem::take(&mut self.problems) {
+            none if none.is_empty() => Ok(()),
+            problems => Err(Failure::Input(problems)),
         }
     }
 
@@ -248,16 +248,8 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    fn creators(&mut self, units: &[Result<Unit, Failure>]) -> Result<(), Failure> {
-        // A creator whose every work is left out has no page either.
-        let shown = |creator: &catalog::Slug| {
-            self.works.creators.get(creator).is_some_and(|own| own.iter().any(|i| units[*i].is_ok()))
-        };
-        let pages: Vec<_> = works::creators(self.renderer, self.works)
-            .into_iter()
-            .filter(|p| p.as_ref().map_or(true, |p| shown(p.creator)))
-            .collect();
-        for page in pages {
+    fn creators(&mut self) -> Result<(), Failure> {
+        for page in works::creators(self.renderer, self.works) {
             if let Some(CreatorPage { creator, page, updated }) = self.take(page)? {
                 self.place(&format!("/{creator}/"), &format!("{creator}/index.html"), &page);
                 self.sitemap.push((format!("/{creator}/"), Some(updated)));
@@ -271,21 +263,14 @@ impl<'a> Build<'a> {
         for (entry, unit) in works.entries.iter().zip(units) {
             let path = entry.work.path();
             let place = path.trim_matches('/');
-            match unit {
-                Ok(unit) => {
-                    for (tree, (digest, files)) in
-                        [(&mut self.site, unit.site), (&mut self.content, unit.content)]
-                    {
-                        tree.dir(place, digest, files).unwrap_or_else(|p| self.problems.push(p));
-                    }
-                    self.pages.insert(path.clone(), Arc::new(unit.page.anchors));
-                    self.sitemap.push((path, Some(entry.work.updated)));
+            if let Some(unit) = self.take(unit)? {
+                for (tree, (digest, files)) in
+                    [(&mut self.site, unit.site), (&mut self.content, unit.content)]
+                {
+                    tree.dir(place, digest, files).unwrap_or_else(|p| self.problems.push(p));
                 }
-                // Damaged bytes are named after the work's path, problems of a template after its file.
-                Err(Failure::Input(found)) if found.iter().all(|p| p.file.starts_with(&path)) => {
-                    self.left_out.extend(found);
-                }
-                Err(problem) => _ = self.take(Err::<(), _>(problem))?,
+                self.pages.insert(path.clone(), Arc::new(unit.page.anchors));
+                self.sitemap.push((path, Some(entry.work.updated)));
             }
         }
         self.problems.sort_unstable();
@@ -325,10 +310,15 @@ impl<'a> Build<'a> {
 
     /// Every link of every page must be answered, and every anchor be there.
     fn check_links(&mut self) {
+        // A work must be able to go, whoever links to it: what its creator had is not missed.
+        let left_out = self.left_out.iter().filter_map(|d| d.file.to_str()?.split('/').nth(1));
+        let gone = self.works.gone.iter().map(|(creator, _)| creator.as_str());
+        let missed =
+            |link: &str| !left_out.clone().chain(gone.clone()).any(|c| link.split('/').nth(1) == Some(c));
         let mut broken: Vec<(&str, &str)> = Vec::new();
         for (path, anchors) in &self.pages {
             for link in &anchors.links {
-                if !self.leads_somewhere(path, link) && !self.leads_to_a_work_left_out(link) {
+                if !self.leads_somewhere(path, link) && missed(link) {
                     broken.push((link, path));
                 }
             }
@@ -342,15 +332,11 @@ impl<'a> Build<'a> {
     fn leads_somewhere(&self, from: &str, link: &str) -> bool {
         let (path, anchor) = link.split_once('#').map_or((link, None), |(p, a)| (p, Some(a)));
         let path = path.split('?').next().unwrap_or(path);
-        let page = if path.is_empty() { from } else { path };
+        let page = if path.is_empty() { from.into() } else { html::resolved(from, path) };
         if !self.site.serves(&page[1..]) {
             return false;
         }
-        anchor.is_none_or(|a| self.pages.get(page).is_some_and(|p| p.ids.iter().any(|id| id == a)))
-    }
-
-    fn leads_to_a_work_left_out(&self, link: &str) -> bool {
-        self.left_out.iter().any(|d| d.file.parent().is_some_and(|p| link.starts_with(&*p.to_string_lossy())))
+        anchor.is_none_or(|a| self.pages.get(&*page).is_some_and(|p| p.ids.iter().any(|id| id == a)))
     }
 
     /// Names the source that wrote the link, as near as it can be told.
@@ -388,13 +374,17 @@ fn write(data: &Data, writer: &Writer<'_>, site: &Folder, content: &Folder) -> R
 }
 
 /// Links the assets of a tree beside those of earlier ones, so that a page fetched before a swap finds them after it.
+/// One that is not the stored object any more is replaced.
 fn keep_assets(data: &Data, site: &Folder) -> Result<(), Failure> {
     let folder = data.path(KEPT_ASSETS);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (name, digest) in site.files_in("assets") {
-        let path = folder.join(name);
-        if !path.exists() {
-            data.objects.link(digest, &path)?;
+        let (path, new) = (folder.join(name), folder.join(format!(".{name}")));
+        let inode = |path: &Path| std::fs::metadata(path).map(|m| m.ino()).ok();
+        if inode(&path).is_none_or(|i| Some(i) != inode(&data.objects.path(digest))) {
+            let _ = std::fs::remove_file(&new);
+            data.objects.link(digest, &new)?;
+            std::fs::rename(&new, &path).with_context(|| format!("cannot replace {}", path.display()))?;
         }
     }
     Ok(())

@@ -187,7 +187,7 @@ fn template_problem(error: &minijinja::Error, file: &Path, text: &str, skipped_l
     if problem.line > 0 {
         problem.line += skipped_lines;
     }
-    problem
+    problem.hint("mend the name or the tag; theme/templates and the pages share one set of names")
 }
 
 /// Writes a value: escaped where the template is HTML and the value is not marked safe.
@@ -236,7 +236,7 @@ fn thousands(count: u64) -> String {
     text
 }
 
-/// How often one byte must double to be `count` bytes, in tenths: `65536` as `16`, `10404` as `13.3`.
+/// How often one byte must double to be `count` bytes, in tenths: `4096` as `12`, `10404` as `13.3`.
 #[expect(clippy::cast_precision_loss, reason = "a tenth is all that is shown")]
 fn doublings(count: u64) -> String {
     let text = format!("{:.1}", (count.max(1) as f64).log2());

@@ -1,10 +1,12 @@
 //! `sitegen list`, `verify`, `rollback` and `gc`: the trees that were published.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use catalog::live::Tree;
+use catalog::directory::{Entry, Fault};
+use catalog::live::{Tree, WriteError};
 use catalog::{Catalog, Data, Digest};
 use policy::{Config, limits};
 use serde_json::json;
@@ -47,7 +49,18 @@ pub(crate) fn verify(
         Some(name) => chosen(&data, name)?,
         None => data.live()?.context("nothing was published yet; run `sitegen publish`")?,
     };
-    let (faults, directories) = progress.count("directories", 0, |tick| data.verify(digest, |_| tick()));
+    let (mut faults, directories) = progress.count("directories", 0, |tick| data.verify(digest, |_| tick()));
+    if Some(digest) == data.live()? {
+        faults.extend(asset_faults(&data, &digest));
+    }
+    if !faults.is_empty() {
+        match data.writer() {
+            Ok(writer) => writer.distrust()?,
+            // Whoever writes now may finish; what was found stays to be found.
+            Err(WriteError::Locked(_)) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
     let text = if json {
         let faults: Vec<_> = faults.iter().map(|f| json!({ "path": f.path, "message": f.message })).collect();
         json!({ "tree": digest, "directories": directories, "faults": faults }).to_string()
@@ -58,11 +71,33 @@ pub(crate) fn verify(
             count(directories, "directory").replace("directorys", "directories")
         )
     } else {
-        let hint =
-            "serve an intact tree with `sitegen rollback`, then restore the bytes from a backup and publish";
+        let hint = "the next `sitegen publish` makes pages again and leaves out works whose bytes are lost; \
+                    restore those from a backup";
         format!("{}\ntree {} has {}; {hint}", lines(&faults), short(&digest), count(faults.len(), "fault"))
     };
     Ok(if faults.is_empty() { Done::Well(text) } else { Done::Damaged(text) })
+}
+
+/// The assets are served from a folder beside the trees: what is not there as the tree has it.
+fn asset_faults(data: &Data, tree: &Digest) -> Vec<Fault> {
+    let sub = |digest: Digest, name| data.directories.read(&digest).ok()?.sub(name);
+    let assets = sub(*tree, "site").and_then(|site| sub(site, "assets"));
+    let listed = assets.and_then(|digest| data.directories.read(&digest).ok()).unwrap_or_default();
+    let mut faults = Vec::new();
+    for (name, entry) in listed.entries() {
+        let path = data.path(KEPT_ASSETS).join(name);
+        let found = File::open(&path).and_then(Digest::of_reader);
+        let message = match (entry, found) {
+            (Entry::File(expected), Ok((found, _))) if found == expected => continue,
+            (Entry::File(expected), Ok((found, _))) => {
+                format!("its bytes have digest {found}, its tree says {expected}")
+            }
+            (_, Err(e)) => e.to_string(),
+            (Entry::Dir(_), Ok(_)) => "is a file, its tree says a directory".to_owned(),
+        };
+        faults.push(Fault { path, message });
+    }
+    faults
 }
 
 /// Serves an older tree.
@@ -119,7 +154,7 @@ pub(crate) fn gc(config: &Config, json: bool) -> Result<Done, Failure> {
     let days = u64::from(limits().publish.asset_retention_days);
     let oldest = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
     let swept = writer.sweep(|t| t.number >= newest || t.published >= oldest, &rows)?;
-    let assets = sweep_assets(&data)?;
+    let assets = if data.path(KEPT_ASSETS).exists() { sweep_assets(&data)? } else { 0 };
     let text = if json {
         json!({ "trees": swept.trees, "directories": swept.directories, "objects": swept.objects, "assets": assets })
             .to_string()
@@ -138,8 +173,8 @@ pub(crate) fn gc(config: &Config, json: bool) -> Result<Done, Failure> {
 /// Removes the assets that no kept tree has.
 fn sweep_assets(data: &Data) -> anyhow::Result<usize> {
     let mut needed = HashSet::new();
-    for tree in data.trees()? {
-        let assets = data.path("dirs").join(tree.digest.dir_name()).join("site/assets");
+    for tree in data.trees()?.into_iter().map(|t| t.digest).chain(data.live()?) {
+        let assets = data.directories.path(&tree).join("site/assets");
         for entry in
             std::fs::read_dir(&assets).with_context(|| format!("cannot list {}", assets.display()))?
         {

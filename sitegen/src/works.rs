@@ -1,7 +1,8 @@
 //! The pages of works and creators: a wrapper page and a content directory for each work, a page for each creator.
 
 use catalog::directory::StoreError;
-use catalog::{Day, Digest, Directory, Role, Slug};
+use catalog::slug::PictureName;
+use catalog::{Data, Day, Digest, Directory, Role, Slug, Work};
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use policy::grants;
@@ -53,8 +54,7 @@ struct Download<'a> {
 /// The natural size of a work that names none, in CSS pixels.
 const DEFAULT_VIEW: (u16, u16) = (960, 600);
 
-/// Renders every work, those that did not change from the cache. A work whose stored bytes are not those of its row is
-/// a problem of its own and does not keep the others from being rendered.
+/// Renders every work, those that did not change from the cache.
 pub(crate) fn units(
     renderer: &Renderer<'_>,
     site: &Site,
@@ -73,17 +73,8 @@ pub(crate) fn units(
 
 fn unit(renderer: &Renderer<'_>, site: &Site, entry: &Entry, template: Digest) -> Result<Unit, Failure> {
     let work = &entry.work;
-    let mut content = Directory::default();
-    for file in &work.files {
-        content.file(&file.name, file.digest);
-    }
-    let content_digest = Digest::of(content.checksums().as_bytes());
-    if !renderer.data.directories.has(&content_digest) {
-        for file in &work.files {
-            intact(renderer, entry, &file.name, &file.digest)?;
-        }
-        renderer.writer.directory(&content, None)?;
-    }
+    let content = files_of(work);
+    let content_digest = renderer.writer.directory(&content, None)?;
     let related: Vec<&Entry> = entry.related.iter().map(|i| &site.entries[*i]).collect();
     let mut inputs = template.to_string();
     for key in std::iter::once(entry.key).chain(related.iter().map(|e| e.key)) {
@@ -108,17 +99,45 @@ fn unit(renderer: &Renderer<'_>, site: &Site, entry: &Entry, template: Digest) -
     Ok(Unit { site, content: (content_digest, names(&content)), page })
 }
 
-/// Refuses a stored file whose bytes are not those of its row.
-fn intact(renderer: &Renderer<'_>, entry: &Entry, name: &str, digest: &Digest) -> Result<(), Failure> {
-    match renderer.data.objects.read(digest) {
-        Ok(_) => Ok(()),
-        Err(e @ (StoreError::Damaged { .. } | StoreError::Missing(_))) => {
-            let file = format!("{}{name}", entry.work.path());
-            let hint = "the work is left out; restore its bytes from a backup or withdraw it";
-            Err(Diagnostic::file(file, e.to_string(), hint).into())
-        }
-        Err(e) => Err(e.into()),
+/// Sets aside the works whose stored bytes are not those of their rows, each with what is wrong. A work that was
+/// published before is hashed again only if its files do not look as they were written: the rest is for `verify`.
+pub(crate) fn intact(data: &Data, works: Vec<Work>) -> Result<(Vec<Work>, Vec<Diagnostic>), StoreError> {
+    let checked: Vec<Vec<Diagnostic>> =
+        works.par_iter().map(|work| damage(data, work)).collect::<Result<_, _>>()?;
+    let sound = works.into_iter().zip(&checked).filter(|(_, problems)| problems.is_empty());
+    Ok((sound.map(|(work, _)| work).collect(), checked.concat()))
+}
+
+fn damage(data: &Data, work: &Work) -> Result<Vec<Diagnostic>, StoreError> {
+    let known = data.directories.has(&Digest::of(files_of(work).checksums().as_bytes()));
+    if known && work.files.iter().all(|f| data.objects.looks_whole(&f.digest, f.bytes)) {
+        return Ok(Vec::new());
     }
+    let mut problems = Vec::new();
+    for file in &work.files {
+        let message = match data.objects.read(&file.digest) {
+            Err(e @ (StoreError::Damaged { .. } | StoreError::Missing(_))) => e.to_string(),
+            Ok(_) if file.role == Role::Cover && file.name.parse::<PictureName>().is_err() => {
+                format!("{:?} is not the name of a picture", file.name)
+            }
+            read => {
+                read?;
+                continue;
+            }
+        };
+        let hint = "the work is left out; restore its bytes from a backup or withdraw it";
+        problems.push(Diagnostic::file(format!("{}{}", work.path(), file.name), message, hint));
+    }
+    Ok(problems)
+}
+
+/// The directory of a work on the content origin.
+fn files_of(work: &Work) -> Directory {
+    let mut content = Directory::default();
+    for file in &work.files {
+        content.file(&file.name, file.digest);
+    }
+    content
 }
 
 fn shown<'a>(entry: &'a Entry, content_origin: &str) -> Shown<'a> {

@@ -15,14 +15,53 @@ pub struct Browser {
     /// The session.
     pub client: Client,
     driver: Child,
+    display: Option<Display>,
     folder: TempDir,
+}
+
+/// An X server without a screen, for what a headless browser does not do.
+struct Display {
+    server: Child,
+    name: String,
+}
+
+impl Display {
+    fn open(size: (u32, u32)) -> Result<Self> {
+        let screen = format!("{}x{}x24", size.0, size.1);
+        let mut server = Command::new("Xvfb");
+        server.args(["-displayfd", "1", "-screen", "0", &screen, "-nolisten", "tcp"]);
+        let mut server =
+            server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("cannot run Xvfb")?;
+        let mut number = String::new();
+        BufReader::new(server.stdout.take().context("Xvfb has no output")?).read_line(&mut number)?;
+        Ok(Self { server, name: format!(":{}", number.trim()) })
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
 }
 
 impl Browser {
     /// Opens a window of that size in CSS pixels. Each of `hosts` leads to the address beside it.
     pub async fn open(hosts: &[(&str, &str)], size: (u32, u32)) -> Result<Self> {
+        Self::start(hosts, size, None).await
+    }
+
+    /// The same as a real window on a display of its own, for [`Browser::xdotool`].
+    pub async fn open_window(hosts: &[(&str, &str)], size: (u32, u32)) -> Result<Self> {
+        Self::start(hosts, size, Some(Display::open(size)?)).await
+    }
+
+    async fn start(hosts: &[(&str, &str)], size: (u32, u32), display: Option<Display>) -> Result<Self> {
         let mut driver = Command::new("chromedriver");
         driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
+        if let Some(display) = &display {
+            driver.env("DISPLAY", &display.name);
+        }
         let mut driver = driver.spawn().context("cannot run chromedriver")?;
         let output = BufReader::new(driver.stdout.take().context("chromedriver has no output")?);
         let mut lines = output.lines();
@@ -37,7 +76,6 @@ impl Browser {
         let rules: Vec<String> =
             hosts.iter().map(|(host, address)| format!("MAP {host} {address}")).collect();
         let mut arguments = vec![
-            "--headless=new".to_owned(),
             "--disable-gpu".to_owned(),
             "--disable-quic".to_owned(),
             "--no-first-run".to_owned(),
@@ -50,6 +88,7 @@ impl Browser {
             format!("--host-resolver-rules={}", rules.join(", ")),
             format!("--log-net-log={}", folder.path().join("net.json").display()),
         ];
+        arguments.push(if display.is_some() { "--window-position=0,0" } else { "--headless=new" }.to_owned());
         if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?) == 0 {
             arguments.push("--no-sandbox".to_owned());
         }
@@ -63,7 +102,15 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .context("chromedriver did not open a browser")?;
-        Ok(Self { client, driver, folder })
+        Ok(Self { client, driver, display, folder })
+    }
+
+    /// Moves and clicks like a hand, by `xdotool`.
+    pub fn xdotool(&self, arguments: &[&str]) -> Result<()> {
+        let display = self.display.as_ref().context("this browser has no window")?;
+        let status = Command::new("xdotool").args(arguments).env("DISPLAY", &display.name).status();
+        anyhow::ensure!(status.context("cannot run xdotool")?.success(), "xdotool {arguments:?} failed");
+        Ok(())
     }
 
     /// Runs a script in the page and returns what it returns.

@@ -56,8 +56,11 @@ pub fn raw(port: u16, request: &[u8]) -> Result<Answer> {
     stream.set_read_timeout(Some(Duration::from_secs(SILENCE_SECONDS_MAX)))?;
     stream.write_all(request)?;
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    parse(&bytes)
+    match stream.read_to_end(&mut bytes) {
+        // A server that did not want the rest of a request may answer and hang up.
+        Err(e) if bytes.is_empty() || e.kind() != std::io::ErrorKind::ConnectionReset => return Err(e.into()),
+        _ => parse(&bytes),
+    }
 }
 
 /// Takes an answer apart.

@@ -62,6 +62,14 @@ async function answer(least = BATCH) {
   }
 }
 
+/** Waits until the drawers so far are laid out; a hidden page draws nothing. */
+function drawn() {
+  return new Promise(resolve => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    setTimeout(resolve, 100);
+  });
+}
+
 /** Opens more drawers, a few at a time. @param {number} howMany @param {number} question */
 async function open(howMany, question) {
   const end = Math.min(found.length, shown + howMany);
@@ -69,7 +77,7 @@ async function open(howMany, question) {
     const few = found.slice(shown, Math.min(end, shown + 12));
     list.append(...few.map(card));
     shown += few.length;
-    await breathe();
+    await drawn();
   }
   if (question === asked) more.hidden = shown >= found.length;
 }

@@ -339,18 +339,18 @@ fn under_load(disk: &Path) -> Result<()> {
         (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let published = AtomicUsize::new(0);
     let start = Instant::now();
-    thread::scope(|scope| -> Result<()> {
-        let (site, content) = (here.site_port, here.content_port);
-        let ask = |port, host: &str, path: &str| -> Option<String> {
-            answers.fetch_add(1, Ordering::Relaxed);
-            match http::get(port, host, path) {
-                Ok(answer) if answer.status == 200 && !answer.body.is_empty() => Some(answer.text()),
-                _ => {
-                    bad.fetch_add(1, Ordering::Relaxed);
-                    None
-                }
+    let (site, content) = (here.site_port, here.content_port);
+    let ask = |port, host: &str, path: &str| -> Option<String> {
+        answers.fetch_add(1, Ordering::Relaxed);
+        match http::get(port, host, path) {
+            Ok(answer) if answer.status == 200 && !answer.body.is_empty() => Some(answer.text()),
+            _ => {
+                bad.fetch_add(1, Ordering::Relaxed);
+                None
             }
-        };
+        }
+    };
+    thread::scope(|scope| -> Result<()> {
         let (ask, done, published, late) = (&ask, &done, &published, &late);
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {

@@ -39,7 +39,7 @@ fn a_work_that_cannot_be_imported() -> Result<()> {
         (
             "unknown key",
             "{'id': 'hitch', 'colour': 'red'}",
-            &["work.json:1:25: /colour: unknown field `colour`", "submission-criteria"],
+            &["work.json:1:24: /colour: unknown field `colour`", "submission-criteria"],
         ),
         (
             "wrong type",
@@ -95,7 +95,7 @@ fn a_work_that_cannot_be_imported() -> Result<()> {
         (
             "cover has another picture's name",
             "{'id': 'hitch', 'cover': {'file': 'png.webp'}}",
-            &["hitch/png.webp: is a PNG picture", "png.png"],
+            &["hitch/png.webp: is a PNG picture by its content", "with its own ending"],
         ),
         (
             "day",
@@ -108,9 +108,11 @@ fn a_work_that_cannot_be_imported() -> Result<()> {
             &["hitch/a.py: cannot be read"],
         ),
         (
-            "one file twice",
+            "one file for two things",
             "{'id': 'hitch', 'cover': {'file': 'cover.png'}, 'capabilities': {'python_backend': 'cover.png'}}",
-            &["cover.png", "named twice"],
+            &[
+                "/capabilities/python_backend: \"cover.png\" cannot be the name of a Python file: end it in .py",
+            ],
         ),
     ];
     let here = Installation::small()?;
@@ -223,7 +225,7 @@ fn a_page_or_a_template_that_cannot_be_published() -> Result<()> {
             about,
             "\n+++\n",
             "\n+++\n\nline {{ nonsense }}\n",
-            &["about.md:", ":9: undefined value", "nonsense", "{{"],
+            &["about.md:7:9: undefined value", "nonsense", "mend the name"],
         ),
         (
             "broken link",
@@ -244,7 +246,7 @@ fn a_page_or_a_template_that_cannot_be_published() -> Result<()> {
             about,
             "\n+++\n",
             "\n+++\n\n[x](no-such.html) [y](security.html)\n",
-            &["about.md:8:5: link to \"no-such.html\"", "mend the path"],
+            &["about.md:7:5: link to \"no-such.html\"", "mend the path"],
         ),
         (
             "template syntax",
@@ -258,7 +260,7 @@ fn a_page_or_a_template_that_cannot_be_published() -> Result<()> {
             "theme/templates/404.html",
             "{% block main %}",
             "{% block main %}{{ wrok }}",
-            &["theme/templates/404.html:", "undefined value in `wrok`"],
+            &["theme/templates/404.html:", "undefined value: `wrok`"],
         ),
         (
             "unknown filter",

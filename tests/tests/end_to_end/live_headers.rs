@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -108,7 +109,7 @@ fn found_partial_unchanged_moved() -> Result<()> {
         origin.check("206", &part, 206, "no-cache", WORK);
         assert_eq!(part.body, &whole.body[2..6]);
         let beyond = origin.with("GET", WORK, &[("Range", "bytes=99999999-")])?;
-        origin.check("416", &beyond, 416, "no-store", WORK);
+        origin.check("416", &beyond, 416, "no-cache", WORK);
 
         let same = origin.with("GET", WORK, &[("If-None-Match", &tag)])?;
         origin.check("304", &same, 304, "no-cache", WORK);
@@ -135,13 +136,16 @@ fn refusals_of_every_class() -> Result<()> {
     here.publish()?;
     here.serve()?;
     let (long, body) = ("x".repeat(9_000), "y".repeat(2_000));
-    std::os::unix::fs::symlink("loop.css", here.data("assets/loop.css"))?;
+    let _socket = unopenable(&here)?;
     for origin in Origin::both(&here)? {
         let missing = origin.get("/moth/nothing/")?;
         origin.check("404", &missing, 404, "no-store", "/-/");
         let (site_words, framed_words) =
             ("There is nothing at this address.", "There is no work at this address.");
         assert!(missing.text().contains(if origin.is_site { site_words } else { framed_words }));
+        if !origin.is_site {
+            origin.check("404 of a folder", &origin.get("/moth/")?, 404, "no-store", "/-/");
+        }
         for hidden in ["/gone/", "/gone", "/gone/moth/tin-roof", "/../tinyfiles.toml", "/%2e%2e/catalog.db"] {
             let status = origin.get(hidden)?.status;
             assert!([400, 404].contains(&status), "{hidden}: {status}");
@@ -155,13 +159,17 @@ fn refusals_of_every_class() -> Result<()> {
         for method in ["POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"] {
             origin.check(method, &origin.with(method, WORK, &[])?, 405, "no-store", WORK);
         }
-        let posted = format!("{body}{body}");
-        let length = posted.len().to_string();
-        let large = [("Content-Length", length.as_str())];
-        origin.check("413", &origin.with("GET", WORK, &large)?, 413, "no-store", WORK);
-        origin.check("405 with a body", &origin.with("POST", WORK, &large)?, 405, "no-store", WORK);
+        let posting = |method: &str| {
+            let head = format!(
+                "{method} {WORK} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n",
+                origin.host, origin.port
+            );
+            http::raw(origin.port, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
+        };
+        origin.check("413", &posting("GET")?, 413, "no-store", WORK);
+        origin.check("405 with a body", &posting("POST")?, 405, "no-store", WORK);
         let strange = [("Transfer-Encoding", "strange")];
-        origin.check("501", &origin.with("GET", WORK, &strange)?, 501, "no-store", "/-/");
+        origin.check("501", &origin.with("GET", WORK, &strange)?, 501, "no-store", WORK);
         // Past the buffer for headers nginx knows the host already.
         let cookies = [("Cookie", long.as_str())];
         origin.check(
@@ -175,7 +183,7 @@ fn refusals_of_every_class() -> Result<()> {
         origin.check("400, two hosts", &origin.with("GET", WORK, &twice)?, 400, "no-store", WORK);
     }
     let site = &Origin::both(&here)?[0];
-    site.check("500", &site.get("/assets/loop.css")?, 500, "no-store", "/-/");
+    site.check("500", &site.get("/assets/socket.css")?, 500, "no-store", "/-/");
 
     // Where no host was read, the server for other names answers.
     for origin in Origin::both(&here)? {
@@ -195,6 +203,15 @@ fn refusals_of_every_class() -> Result<()> {
     let crossed = http::get(here.content_port, "localhost", "/")?;
     assert_eq!(crossed.status, 421);
     Ok(())
+}
+
+/// A file among the assets that fails to open in a way that nginx holds to be grave.
+fn unopenable(here: &Installation) -> Result<UnixListener> {
+    // Its path may be longer than a socket's may.
+    let short = tempfile::tempdir()?;
+    let socket = UnixListener::bind(short.path().join("s"))?;
+    fs::rename(short.path().join("s"), here.data("assets/socket.css"))?;
+    Ok(socket)
 }
 
 #[test]
@@ -218,10 +235,9 @@ fn without_a_tree_the_answer_is_503_until_there_is_one() -> Result<()> {
 fn one_address_has_so_many_connections_and_no_more() -> Result<()> {
     let mut here = Installation::with_own_source()?;
     // Files that do not fit into the buffers of a connection nobody reads from.
-    fs::write(here.source().join("theme/image/big.png"), vec![b'x'; 16 << 20]).or_else(|_| {
-        fs::create_dir_all(here.source().join("theme/image"))?;
-        fs::write(here.source().join("theme/image/big.png"), vec![b'x'; 16 << 20])
-    })?;
+    fs::create_dir_all(here.source().join("theme/image"))?;
+    fs::write(here.source().join("theme/image/big.png"), vec![b'x'; 16 << 20])?;
+    fs::write(here.source().join("content/works/moth/hitch/work.json"), "{\"id\": \"hitch\"}")?;
     fs::write(
         here.source().join("content/works/moth/hitch/index.html"),
         vec![b' '; usize::try_from(limits().work.html_bytes_max)?],
@@ -295,7 +311,8 @@ fn each_kind_of_file_has_its_type_and_downloads_are_attachments() -> Result<()> 
 
 #[test]
 fn assets_are_immutable_and_pages_have_a_compressed_twin() -> Result<()> {
-    let mut here = Installation::new()?;
+    let mut here = Installation::with_own_source()?;
+    fs::write(here.source().join("theme/style/site.css"), "body { margin: 1px }\n".repeat(100))?;
     here.publish()?;
     here.serve()?;
     let [site, content] = Origin::both(&here)?;
@@ -355,7 +372,7 @@ fn nobody_who_asks_is_written_down() -> Result<()> {
     let mut here = Installation::new()?;
     here.publish()?;
     here.serve()?;
-    std::os::unix::fs::symlink("loop.css", here.data("assets/loop.css"))?;
+    let _socket = unopenable(&here)?;
     // An address of their own, so that it can be told from the origin's name.
     let ask = |port: u16, host: &str, path: &str, extra: &[&str]| -> Result<String> {
         let mut curl = Command::new("curl");
@@ -390,12 +407,12 @@ fn nobody_who_asks_is_written_down() -> Result<()> {
             (WORK, &["-X", "GET", "--data-binary", &"mark-body".repeat(200)], "413"),
             (WORK, &["-H", "Range: bytes=99999999-"], "416"),
             (WORK, &["-H", &long], "400"),
-            (WORK, &["-H", "Host: mark-host.example"], "421"),
         ] {
             assert_eq!(ask(port, host, path, extra)?, status, "{path} {extra:?}");
         }
     }
-    assert_eq!(ask(here.site_port, "localhost", "/assets/loop.css", &[])?, "500");
+    assert_eq!(ask(here.site_port, "localhost", "/assets/socket.css", &[])?, "500");
+    assert_eq!(ask(here.site_port, "mark-host.example", "/", &[])?, "421");
     here.stop()?;
     let log = fs::read_to_string(here.data("nginx/access.log"))?;
     assert!(log.contains(&format!("localhost GET {WORK}index.html 200 ")), "the log is written: {log}");

@@ -3,10 +3,13 @@
 
 mod architecture;
 mod bad_input;
+mod bridge;
 mod egress;
 mod feeds;
 mod live_headers;
 mod nginx_config;
+mod pages;
+mod playing;
 mod publish_faults;
 mod sandbox;
 mod tree_verify;

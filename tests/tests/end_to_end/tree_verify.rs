@@ -294,7 +294,7 @@ fn after_any_edits_an_incremental_publish_is_a_cold_one() -> Result<()> {
     here.publish()?;
     let cold = here.second_data("cold")?;
     for seed in [1, 2, 3] {
-        let mut dice = Dice(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         for step in 0..6 {
             let what = edit(&here, &mut dice, seed * 100 + step)?;
             here.publish()?;

@@ -6,6 +6,9 @@ use super::Val;
 use crate::data;
 use crate::js::names;
 
+/// The longest text that `repeat` makes here.
+const TEXT_REPEATED: usize = 1 << 16;
+
 /// The text that a value becomes as a key or in a sum.
 pub(super) fn to_text(value: &Val) -> Option<String> {
     match value {
@@ -183,7 +186,7 @@ fn call_text(text: &Rc<str>, name: &str, arguments: &[Val]) -> Option<Val> {
             made(chars.get(start..end.max(start))?.iter().collect())
         }
         "repeat" => match first {
-            Some(Val::Number(n)) if index(*n)? * text.len() < 65_536 => made(text.repeat(index(*n)?)),
+            Some(Val::Number(n)) if index(*n)? * text.len() < TEXT_REPEATED => made(text.repeat(index(*n)?)),
             _ => None,
         },
         _ => None,
