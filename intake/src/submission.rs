@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::archive;
 use crate::document;
 use crate::finding::{Finding, Severity};
+use crate::python::bandit::{Bandit, Lint};
 use crate::rules::archive::{EXTRA, LINK, PAGE, RENAMED};
 use crate::rules::document::{UNDECLARED, UNUSED};
 use crate::rules::sidecar::ABSENT;
@@ -154,8 +155,14 @@ impl Submission {
         &self.files
     }
 
-    /// Runs every gate. `bandit` is asked about a Python function.
-    pub fn check(self, bandit: &crate::python::bandit::Bandit) -> Report {
+    /// Runs every gate; the program bandit is asked about a Python function.
+    pub fn check(self, bandit: &Bandit) -> Report {
+        self.check_with(&|name, source| bandit.lint(name, source))
+    }
+
+    /// Runs every gate; `lint` is asked about a Python function. A server that keeps bandit warm in a process of its
+    /// own hands over what it said, read by [`crate::python::bandit::read`].
+    pub fn check_with(self, lint: &dyn Fn(&str, &[u8]) -> Lint) -> Report {
         let mut findings = self.findings.clone();
         let mut held = None;
         let mut uses = BTreeMap::new();
@@ -177,7 +184,7 @@ impl Submission {
             }
         }
         for file in self.files.iter().filter(|f| f.name.ends_with(".py")) {
-            let gate = crate::python::check(&file.name, &file.bytes, bandit);
+            let gate = crate::python::check(&file.name, &file.bytes, lint);
             findings.extend(gate.findings);
             held = held.or(gate.held);
         }
@@ -248,12 +255,12 @@ impl Submission {
         findings: &mut Vec<Finding>,
     ) -> Vec<Published> {
         let manifest = sidecar.map(|s| &s.manifest);
-        let backend = manifest.and_then(|m| m.capabilities.python_backend.as_ref());
-        let cover = manifest.and_then(|m| m.cover.as_ref()).map(|c| &c.file);
+        let backend = manifest.and_then(|m| m.capabilities.python_backend.as_ref()).map(|name| name.as_str());
+        let cover = manifest.and_then(|m| m.cover.as_ref()).map(|cover| cover.file.as_str());
         let mut published = Vec::new();
         for file in &self.files {
             let is_page = page.is_some_and(|p| std::ptr::eq(p, file));
-            let is_named = [backend, cover].into_iter().flatten().any(|n| n.as_str() == file.name);
+            let is_named = [backend, cover].into_iter().flatten().any(|name| name == file.name);
             if is_page || is_named || file.name.ends_with(".json") || file.name.ends_with(".py") {
                 let sha256 = Digest::of(&file.bytes).to_string();
                 published.push(Published { name: file.name.clone(), bytes: file.bytes.len(), sha256 });

@@ -27,9 +27,7 @@ fn findings(example: &Example) -> Option<Vec<Finding>> {
             return Some(Submission::from_zip("work.zip", &bytes).check(&Bandit::default()).findings);
         }
         Kind::Python => {
-            return Some(
-                intake::python::check("work.py", example.text.as_bytes(), &Bandit::default()).findings,
-            );
+            return Some(intake::python::check_source("work.py", example.text.as_bytes()));
         }
         Kind::Words => return None,
     };

@@ -139,6 +139,7 @@ impl<'a> Judge<'_, '_, 'a, '_, '_> {
                 for value in self.values.identifier(name) {
                     if let Val::Thing(path) = value {
                         self.mention(&path, name.span, id);
+                        self.kept(&path, name.span, id);
                     }
                 }
             }
@@ -210,6 +211,24 @@ impl<'a> Judge<'_, '_, 'a, '_, '_> {
         if let Some(path) = self.values.things(object).iter().find(|p| names::is_sensitive(p)) {
             let thing = if path.is_empty() { "the window" } else { path };
             self.add(&COMPUTED, span, format!("a member of {thing} whose name is not known before it runs"));
+        }
+    }
+
+    /// The window, put where no constant leads: into a field of a class, or a member of something.
+    fn kept(&mut self, path: &str, span: Span, id: NodeId) {
+        let is_kept = match self.values.semantic.nodes().parent_kind(id) {
+            AstKind::PropertyDefinition(_) | AstKind::AccessorProperty(_) => true,
+            AstKind::AssignmentExpression(a) => {
+                a.right.span() == span && a.left.as_member_expression().is_some()
+            }
+            _ => false,
+        };
+        if path.is_empty() && is_kept {
+            self.add(
+                &COMPUTED,
+                span,
+                "the window is kept where the check cannot follow what is called on it",
+            );
         }
     }
 

@@ -194,6 +194,7 @@ pub(super) fn join(path: &str, name: &str) -> Rc<str> {
         }
         ("document", "location") => "location".into(),
         (_, "ownerDocument") => "document".into(),
+        (path, "__proto__") => path.into(),
         ("", name) => name.into(),
         (path, _) if path.len() > 200 => path.into(),
         (path, name) => format!("{path}.{name}").into(),

@@ -309,9 +309,7 @@ impl<'s, 'a> Values<'s, 'a> {
         let nodes = self.semantic.nodes();
         for (id, kind) in nodes.ancestor_ids(node).map(|id| (id, nodes.kind(id))) {
             match kind {
-                AstKind::Function(_)
-                    if self.form != Form::Module && binding::is_called_plainly(nodes, id) =>
-                {
+                AstKind::Function(_) if self.form != Form::Module && self.is_called_plainly(id) => {
                     return window;
                 }
                 AstKind::Function(_) | AstKind::ClassBody(_) => return vec![Val::Unknown],

@@ -9,7 +9,8 @@ use tests::Installation;
 
 /// Ports, fingerprints of assets and their integrity change with every run or style: they are not what is looked at.
 fn steady(here: &Installation, html: &str) -> String {
-    let html = html.replace(&format!(":{}", here.site_port), "").replace(&format!(":{}", here.content_port), "");
+    let html =
+        html.replace(&format!(":{}", here.site_port), "").replace(&format!(":{}", here.content_port), "");
     let mut text = String::new();
     for (i, part) in html.split('"').enumerate() {
         if i > 0 {

@@ -26,6 +26,9 @@ impl<'a> Values<'_, 'a> {
         self.symbols.borrow_mut().insert(symbol, unknown);
         let mut values = self.declared_value(symbol);
         values.extend(self.written(symbol));
+        if values.is_empty() {
+            values.push(Val::Unknown);
+        }
         values.truncate(super::ALTERNATIVES);
         let values: Rc<[Val]> = values.into();
         self.symbols.borrow_mut().insert(symbol, values.clone());
@@ -38,7 +41,7 @@ impl<'a> Values<'_, 'a> {
         match nodes.kind(declaration) {
             AstKind::VariableDeclarator(declarator) => match &declarator.init {
                 Some(init) => self.bound(symbol, &declarator.id, init),
-                None => Vec::new(),
+                None => self.looped(declaration),
             },
             AstKind::Function(_) | AstKind::Class(_) => vec![Val::Code],
             AstKind::FormalParameter(parameter) => {
@@ -50,6 +53,7 @@ impl<'a> Values<'_, 'a> {
                 for argument in arguments {
                     values.extend(self.bound(symbol, &parameter.pattern, argument));
                 }
+                values.extend(self.iterated(declaration, parameter.span));
                 if !are_all {
                     values.push(Val::Unknown);
                 }
@@ -57,6 +61,57 @@ impl<'a> Values<'_, 'a> {
             }
             _ => vec![Val::Unknown],
         }
+    }
+
+    /// What a variable without a value of its own gets from the loop around it.
+    fn looped(&self, declaration: NodeId) -> Vec<Val> {
+        let nodes = self.semantic.nodes();
+        match nodes.parent_kind(nodes.parent_id(declaration)) {
+            AstKind::ForOfStatement(each) => self.items(&each.right),
+            AstKind::ForInStatement(_) => vec![Val::Unknown],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The items of a constant list.
+    fn items(&self, list: &'a Expression<'a>) -> Vec<Val> {
+        match self.single(list) {
+            Val::List(items) => items.to_vec(),
+            _ => vec![Val::Unknown],
+        }
+    }
+
+    /// What the first parameter of a callback gets from `[…].forEach` and its like.
+    fn iterated(&self, parameter: NodeId, span: Span) -> Vec<Val> {
+        const WALKS: [&str; 7] = ["forEach", "map", "filter", "some", "every", "find", "flatMap"];
+        let nodes = self.semantic.nodes();
+        let list = nodes.parent_id(parameter);
+        let AstKind::FormalParameters(parameters) = nodes.kind(list) else { return Vec::new() };
+        let AstKind::CallExpression(call) = nodes.parent_kind(nodes.parent_id(list)) else {
+            return Vec::new();
+        };
+        match call.callee.get_inner_expression() {
+            Expression::StaticMemberExpression(member)
+                if position(parameters, span) == Some(0)
+                    && WALKS.contains(&member.property.name.as_str()) =>
+            {
+                self.items(&member.object)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a function is called without an object somewhere: then its `this` is the window.
+    pub(super) fn is_called_plainly(&self, function: NodeId) -> bool {
+        let nodes = self.semantic.nodes();
+        let is_plain = |node: NodeId| direct_call(nodes, node).is_some_and(|(_, shift)| shift == 0);
+        is_plain(function)
+            || self.names_of(function).into_iter().any(|symbol| {
+                self.semantic
+                    .symbol_references(symbol)
+                    .take(SITES)
+                    .any(|reference| is_plain(reference.node_id()))
+            })
     }
 
     /// What a pattern gives the variable when `init` is taken apart by it.
@@ -228,9 +283,4 @@ fn direct_call<'a>(nodes: &AstNodes<'a>, node: NodeId) -> Option<(&'a CallExpres
         }
     }
     None
-}
-
-/// Whether the function is called where it stands, without an object: then `this` is the window.
-pub(super) fn is_called_plainly(nodes: &AstNodes<'_>, function: NodeId) -> bool {
-    direct_call(nodes, function).is_some_and(|(_, shift)| shift == 0)
 }
