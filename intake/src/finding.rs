@@ -49,11 +49,12 @@ pub enum Category {
     Archive,
     Sidecar,
     Python,
+    Play,
 }
 
 impl Category {
     /// Every category, in the order in which pages list them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Network,
         Self::DynamicEval,
         Self::EncodedPayload,
@@ -68,6 +69,7 @@ impl Category {
         Self::Archive,
         Self::Sidecar,
         Self::Python,
+        Self::Play,
     ];
 
     /// The heading of the category.
@@ -87,6 +89,7 @@ impl Category {
             Self::Archive => "The zip",
             Self::Sidecar => "The sidecar",
             Self::Python => "The Python function",
+            Self::Play => "The smoke run",
         }
     }
 

@@ -14,6 +14,7 @@
 //! | [`data`], [`address`] | text inside text, and where an address leads |
 //! | [`python`] | the gate for Python functions, with bandit |
 //! | [`pack`], [`tf`] | files put into a page; the canonical `tf.js` |
+//! | [`play`] | the smoke run in a headless browser |
 //! | [`finding`], [`rules`], [`scan`], [`source`] | what is found, why, how far, and where |
 //!
 //! Invariants: the same bytes give the same report, on every machine; the work of a check is bounded by policy; a
@@ -30,6 +31,7 @@ pub mod html;
 pub mod js;
 pub mod json;
 pub mod pack;
+pub mod play;
 pub mod python;
 pub mod rules;
 pub mod scan;

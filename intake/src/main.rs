@@ -14,6 +14,8 @@ intake: the checks that every submission to tinyfiles passes, on your own machin
   intake check PATH [--json]    check a page, a Python function, a sidecar, a folder or a zip
   intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
                                 folder, FOLDER is `packed` beside the page unless you name another
+  intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
+                                a picture of the screen
   intake rules [ID] [--json]    list the rules, or show one with its examples
 
 exit codes
@@ -21,7 +23,7 @@ exit codes
   1  rejected: at least one finding must be mended or explained; pack: something could not be put inside
   2  the command line is wrong
   3  a file cannot be read or written
-  4  held: a check could not be run (bandit is missing, crashed or took too long)
+  4  held: a check could not be run (bandit is missing, crashed or took too long; play: there was no run)
 ";
 
 /// What the command line asks for.
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ("help", _) => print(HELP).map(|()| ExitCode::SUCCESS),
         ("check", Some(path)) => check(Path::new(path), command.json),
         ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
+        ("play", Some(path)) => play(Path::new(path), command.output.as_deref()),
         ("rules", id) => list(id.as_deref(), command.json),
         _ => return usage(),
     };
@@ -168,6 +171,34 @@ fn pack(path: &Path, output: Option<&Path>) -> Done {
     text.push_str(&format!("{}: {} bytes\n", target.display(), packed.html.len()));
     print(&text)?;
     Ok(ExitCode::from(u8::from(!packed.left.is_empty())))
+}
+
+fn play(path: &Path, output: Option<&Path>) -> Done {
+    let page = page_at(path)?;
+    let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
+    let sidecar = page.parent().map(|folder| folder.join("work.json")).and_then(|p| std::fs::read(p).ok());
+    let view =
+        sidecar.and_then(|bytes| catalog::Manifest::parse(&bytes).ok()).and_then(|manifest| manifest.view);
+    let size = view.map_or((800, 600), |view| (view.width.into(), view.height.into()));
+    let name = page.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let played = match intake::play::play(&name, &html, size, "chromium") {
+        Ok(played) => played,
+        Err(why) => {
+            print(&format!("{}: {why}\n", page.display()))?;
+            return Ok(ExitCode::from(4));
+        }
+    };
+    let mut text: String = played.findings.iter().map(|f| format!("{f}\n")).collect();
+    if let Some(output) = output {
+        std::fs::write(output, &played.screenshot)
+            .map_err(|e| format!("cannot write {}: {e}", output.display()))?;
+        text.push_str(&format!("the screen after five seconds: {}\n", output.display()));
+    }
+    let bad = played.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).count();
+    text.push_str(&format!("longest task: {} ms\n", played.longest_task_ms));
+    text.push_str(&format!("{}: played, {bad} to mend or explain\n", page.display()));
+    print(&text)?;
+    Ok(ExitCode::from(u8::from(bad > 0)))
 }
 
 fn list(id: Option<&str>, json: bool) -> Done {

@@ -36,12 +36,22 @@ pub mod code;
 pub mod document;
 pub mod network;
 pub mod page;
+pub mod play;
 pub mod python;
 pub mod sidecar;
 
 /// Every rule, grouped by category.
 pub fn all() -> Vec<&'static Rule> {
-    let groups = [network::ALL, code::ALL, page::ALL, document::ALL, archive::ALL, sidecar::ALL, python::ALL];
+    let groups = [
+        network::ALL,
+        code::ALL,
+        page::ALL,
+        document::ALL,
+        archive::ALL,
+        sidecar::ALL,
+        python::ALL,
+        play::ALL,
+    ];
     let mut rules: Vec<_> = groups.into_iter().flatten().copied().collect();
     rules.sort_by_key(|r| r.category);
     rules
