@@ -25,7 +25,7 @@ use crate::pages::{self, TextPage};
 use crate::progress::Progress;
 use crate::render::Renderer;
 use crate::site::{Card, Entry, Site};
-use crate::theme::Theme;
+use crate::theme::{Theme, read_text};
 use crate::works::{self, CreatorPage, Unit};
 use crate::{feeds, import};
 
@@ -292,6 +292,9 @@ impl<'a> Build<'a> {
         files.extend(feeds::sitemap(config, &self.sitemap)?);
         files.push(("robots.txt".to_owned(), feeds::robots(config).into_bytes()));
         files.push((".well-known/security.txt".to_owned(), feeds::security_txt(config).into_bytes()));
+        // The attacks that the runner is tried with, to be read by anyone.
+        let suite = config.source.join("runner/src/python-test-suite.py");
+        files.push(("src/python-test-suite.py".to_owned(), read_text(&suite)?.into_bytes()));
         files.push(("schema/work.schema.json".to_owned(), catalog::manifest::SCHEMA.as_bytes().to_vec()));
         for (path, bytes) in files {
             let compressible = !matches!(

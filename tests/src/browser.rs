@@ -143,6 +143,11 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // After a failed test the browser is still there, and does not end with its driver.
+        let lock = std::fs::read_link(self.folder.path().join("profile/SingletonLock")).unwrap_or_default();
+        if let Some((_, browser)) = lock.to_string_lossy().rsplit_once('-') {
+            let _ = Command::new("kill").args(["-KILL", browser]).stderr(Stdio::null()).status();
+        }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }

@@ -60,10 +60,12 @@ impl Installation {
     }
 
     fn with_copied_source(self) -> Result<Self> {
-        for folder in ["content", "theme", "nginx"] {
-            copy(&repository().join(folder), &self.source().join(folder))?;
-        }
+        self.copy_source(&["content", "theme", "nginx", "runner/src"])?;
         Ok(self)
+    }
+
+    fn copy_source(&self, folders: &[&str]) -> Result<()> {
+        folders.iter().try_for_each(|folder| copy(&repository().join(folder), &self.source().join(folder)))
     }
 
     /// The same with the works of one creator only, for tests that publish often.
@@ -94,9 +96,7 @@ impl Installation {
             "https://tinyfiles.tv",
             "https://content-sandbox.com",
         )?;
-        for folder in ["content/pages", "theme", "nginx"] {
-            copy(&repository().join(folder), &here.source().join(folder))?;
-        }
+        here.copy_source(&["content/pages", "theme", "nginx", "runner/src"])?;
         let mut config = fs::read_to_string(here.config())?;
         config.push_str("[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
         fs::write(here.config(), config)?;
@@ -338,11 +338,14 @@ pub fn copy_exactly(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder and everything in it.
+/// Copies a folder and everything in it but installed packages.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
+        if entry.file_name() == "node_modules" {
+            continue;
+        }
         let new = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &new)?

@@ -1,11 +1,9 @@
 // The page around a work: starts it in a fresh frame when asked to, keeps it in its place, and says what happens.
 
 import { Bridge, Refusal } from "./bridge.js";
-import { watchDialogs } from "./dialogs.js";
-import { keepFocus } from "./focus.js";
-import { makePointer } from "./pointer.js";
+import { keepFocus, watchDialogs } from "./focus.js";
 import { limits } from "./policy.js";
-import { makeStage } from "./stage.js";
+import { makePointer, makeStage } from "./stage.js";
 
 const find = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const stage = find("stage"), poster = find("poster"), reason = find("reason"), news = find("news");
@@ -65,6 +63,7 @@ function start() {
   poster.hidden = true;
   stop.disabled = restart.disabled = false;
   stage.append(frame);
+  stage.scrollIntoView({ block: "nearest" });
   fit();
   focus.give();
 }

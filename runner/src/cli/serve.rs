@@ -1,0 +1,128 @@
+//! `runner serve`: the service, and the proof that opens it.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use runner::engine::Mode;
+use runner::gate::{Gate, Run};
+use runner::queue::Sizes;
+use runner::serve::{self, Service};
+use runner::supervisor::{Options, Supervisor};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Flags, usage};
+
+struct Asked {
+    socket: PathBuf,
+    state: PathBuf,
+    cgroup: Option<String>,
+    sizes: Sizes,
+}
+
+fn parse(args: &[String]) -> Result<Asked, String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mut socket, mut state, mut cgroup) = (None, None, None);
+    let mut sizes = Sizes { running_max: cores, waiting_max: cores * 16 };
+    let mut flags = Flags::new(args);
+    while let Some(word) = flags.next() {
+        let value = flags.value(word)?;
+        let number =
+            || value.parse().ok().filter(|n| (1..=64).contains(n)).ok_or(format!("{word} is from 1 to 64"));
+        match word {
+            "--socket" => socket = Some(PathBuf::from(value)),
+            "--state" => state = Some(PathBuf::from(value)),
+            "--cgroup" => cgroup = Some(value.to_owned()),
+            "--calls" => sizes.running_max = number()?,
+            "--queue" => sizes.waiting_max = number()?,
+            other => return Err(format!("unknown flag `{other}`")),
+        }
+    }
+    let socket = socket.ok_or("which --socket?")?;
+    let state = state.ok_or("which --state folder?")?;
+    Ok(Asked { socket, state, cgroup, sizes })
+}
+
+pub(super) fn run(args: &[String]) -> ExitCode {
+    let asked = match parse(args) {
+        Ok(asked) => asked,
+        Err(problem) => return usage(&problem),
+    };
+    match start(&asked) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("runner serve: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(asked: &Asked) -> Result<(), String> {
+    let mut options = Options::new(Mode::Guarded).map_err(|e| e.to_string())?;
+    options.calls_max = asked.sizes.running_max;
+    options.cgroup.clone_from(&asked.cgroup);
+    let program = options.program.clone();
+    let gate =
+        Gate::open_in(&asked.state, &program).map_err(|e| format!("{}: {e}", asked.state.display()))?;
+    let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
+    let service = Arc::new(Service::new(supervisor, gate.clone(), asked.sizes));
+    if service.refresh().is_none() {
+        announce(gate.history().unwrap_or_default().last());
+    } else {
+        prove(asked, program, Arc::clone(&service), gate);
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let listener = listen(asked)?;
+        let (mut terminated, mut interrupted) = (
+            signal(SignalKind::terminate()).map_err(|e| e.to_string())?,
+            signal(SignalKind::interrupt()).map_err(|e| e.to_string())?,
+        );
+        let shutdown = async move {
+            tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }
+        };
+        serve::run(service, listener, shutdown).await;
+        // The socket's file may be another server's by now only if somebody removed ours.
+        let _ = std::fs::remove_file(&asked.socket);
+        Ok(())
+    })
+}
+
+/// Binds the socket, over the file of one that nobody listens to any more.
+fn listen(asked: &Asked) -> Result<UnixListener, String> {
+    let path = &asked.socket;
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(format!("{}: another runner serves there", path.display()));
+    }
+    if path.exists() {
+        std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    UnixListener::bind(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Runs the suite in a process of its own, then opens if it passed. Calls are refused meanwhile.
+fn prove(asked: &Asked, program: PathBuf, service: Arc<Service>, gate: Gate) {
+    let mut command = Command::new(program);
+    command.arg("suite").arg("--json").arg("--state").arg(&asked.state);
+    if let Some(cgroup) = &asked.cgroup {
+        command.arg("--cgroup").arg(cgroup);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    std::thread::spawn(move || {
+        eprintln!("python closed (the suite is running)");
+        if let Err(e) = command.status() {
+            eprintln!("runner serve: the suite did not start: {e}");
+        }
+        match service.refresh() {
+            None => announce(gate.history().unwrap_or_default().last()),
+            Some(why) => eprintln!("python closed: {why}"),
+        }
+    });
+}
+
+fn announce(run: Option<&Run>) {
+    let count = run.map_or(0, |r| r.attacks);
+    println!("python open ({count}/{count} attacks blocked, 2 modes)");
+}

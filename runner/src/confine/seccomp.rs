@@ -1,0 +1,422 @@
+//! `seccomp/*.json` as BPF: one policy file per process role, read once, compiled before any fork.
+//!
+//! Called by `zygote` (its own filter and the children's) and by the suite's sweep, which asks for a number's class.
+//! A program first checks the architecture and the x32 bit, then finds the number's verdict by halving the table of
+//! ranges: the kernel walks the program once for each number when a filter is loaded, so a short path is what makes
+//! loading cheap. Argument conditions look at the low 32 bits, which is all that the kernel uses of the arguments
+//! named in the policies (flags, options, commands, protections).
+//! It does not decide anything: the files do.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::sys::seccomp::Instruction;
+
+const PYTHON: &str = include_str!("../../../seccomp/python.json");
+const ZYGOTE: &str = include_str!("../../../seccomp/zygote.json");
+const NUMBERS: &str = include_str!("../../../seccomp/x86_64.tsv");
+
+const ARCH_X86_64: u32 = 0xc000_003e;
+const X32_BIT: u32 = 0x4000_0000;
+
+/// A process role with a policy of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A confined child.
+    Python,
+    /// The process that forks them.
+    Zygote,
+}
+
+/// What happens to a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is carried out.
+    Allow,
+    /// It fails with this errno.
+    Errno(u16),
+    /// It ends the process.
+    Kill,
+}
+
+/// What a verdict `Kill` compiles to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KillBy {
+    /// The kernel ends the process.
+    Kernel,
+    /// The call waits for the supervisor, which learns its number and ends the process; it is never carried out.
+    Listener,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    role: String,
+    #[serde(rename = "what")]
+    _what: String,
+    default: String,
+    #[serde(default)]
+    include: Option<String>,
+    rules: Vec<RuleRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleRow {
+    calls: Vec<String>,
+    action: String,
+    #[serde(default)]
+    errno: Option<String>,
+    #[serde(default)]
+    when: Vec<Condition>,
+    why: String,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Condition {
+    arg: u8,
+    #[serde(default = "all_bits")]
+    mask: u32,
+    equals: u32,
+}
+
+fn all_bits() -> u32 {
+    u32::MAX
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    when: Vec<Condition>,
+    verdict: Verdict,
+}
+
+/// One policy, by system call number.
+#[derive(Debug)]
+pub struct Policy {
+    rules: BTreeMap<u32, Vec<Rule>>,
+}
+
+/// Why a policy file cannot be used. The files are compiled in, so this is a bug of the build and a test finds it.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// Not JSON of this shape.
+    #[error("seccomp/{role}.json: {source}")]
+    Json {
+        /// The file.
+        role: &'static str,
+        /// What serde said.
+        source: serde_json::Error,
+    },
+    /// A name, action or reason that means nothing.
+    #[error("seccomp/{role}.json: {what} `{value}`")]
+    Value {
+        /// The file.
+        role: &'static str,
+        /// What is wrong.
+        what: &'static str,
+        /// With which value.
+        value: String,
+    },
+}
+
+/// Every system call by number.
+fn names() -> &'static BTreeMap<u32, &'static str> {
+    static NAMES: LazyLock<BTreeMap<u32, &'static str>> = LazyLock::new(|| {
+        let rows = NUMBERS.lines().filter_map(|l| l.split_once('\t'));
+        rows.filter_map(|(n, name)| Some((n.parse().ok()?, name))).collect()
+    });
+    &NAMES
+}
+
+/// The name of system call `number`, as far as this build knows it.
+pub fn name(number: u32) -> Option<&'static str> {
+    names().get(&number).copied()
+}
+
+/// The number of system call `name`.
+pub fn number(name: &str) -> Option<u32> {
+    names().iter().find(|(_, n)| **n == name).map(|(number, _)| *number)
+}
+
+/// All policy files with their text, for the policy digest.
+pub fn sources() -> [(&'static str, &'static str); 3] {
+    [("python.json", PYTHON), ("x86_64.tsv", NUMBERS), ("zygote.json", ZYGOTE)]
+}
+
+impl Role {
+    fn file(self) -> (&'static str, &'static str) {
+        match self {
+            Role::Python => ("python", PYTHON),
+            Role::Zygote => ("zygote", ZYGOTE),
+        }
+    }
+}
+
+impl Policy {
+    /// Reads the policy of `role`.
+    pub fn of(role: Role) -> Result<Policy, PolicyError> {
+        let mut policy = Policy { rules: BTreeMap::new() };
+        let included = policy.add(role)?;
+        if included.is_some() {
+            policy.add(Role::Python)?;
+        }
+        Ok(policy)
+    }
+
+    /// Appends the rules of a file: for one number, earlier rules win.
+    fn add(&mut self, role: Role) -> Result<Option<String>, PolicyError> {
+        let (role, text) = role.file();
+        let bad = |what, value: &str| PolicyError::Value { role, what, value: value.to_owned() };
+        let file: File = serde_json::from_str(text).map_err(|source| PolicyError::Json { role, source })?;
+        if file.role != role || file.default != "kill" {
+            return Err(bad("unexpected role or default", &file.default));
+        }
+        for row in file.rules {
+            if row.why.len() < 4 {
+                return Err(bad("no reason for", &row.calls.join(", ")));
+            }
+            let verdict = match (row.action.as_str(), row.errno.as_deref()) {
+                ("allow", None) => Verdict::Allow,
+                ("kill", None) => Verdict::Kill,
+                ("errno", Some(e)) => Verdict::Errno(errno(e).ok_or_else(|| bad("unknown errno", e))?),
+                _ => return Err(bad("unknown action", &row.action)),
+            };
+            for call in row.calls {
+                let number = number(&call).ok_or_else(|| bad("unknown call", &call))?;
+                self.rules.entry(number).or_default().push(Rule { when: row.when.clone(), verdict });
+            }
+        }
+        Ok(file.include)
+    }
+
+    /// What the policy says to `number` called with `args` (low halves).
+    pub fn verdict(&self, number: u32, args: [u32; 6]) -> Verdict {
+        let holds = |c: &Condition| args.get(usize::from(c.arg)).is_some_and(|a| a & c.mask == c.equals);
+        let rules = self.rules.get(&number).map_or(&[][..], Vec::as_slice);
+        rules.iter().find(|r| r.when.iter().all(holds)).map_or(Verdict::Kill, |r| r.verdict)
+    }
+
+    /// Every number that is not killed with all arguments zero or whatever they are.
+    pub fn known(&self) -> impl Iterator<Item = u32> {
+        self.rules.keys().copied()
+    }
+
+    /// The BPF program of this policy.
+    pub fn compile(&self, kill: KillBy) -> Vec<Instruction> {
+        let mut program = Vec::with_capacity(512);
+        let dead = match kill {
+            KillBy::Kernel => libc::SECCOMP_RET_KILL_PROCESS,
+            KillBy::Listener => libc::SECCOMP_RET_USER_NOTIF,
+        };
+        // A foreign architecture or the x32 table is never a name to report: the kernel ends it in every mode.
+        program.push(load(OFFSET_ARCH));
+        program.push(jump(JEQ, ARCH_X86_64, 1, 0));
+        program.push(give(libc::SECCOMP_RET_KILL_PROCESS));
+        program.push(load(OFFSET_NUMBER));
+        program.push(jump(JGE, X32_BIT, 0, 1));
+        program.push(give(libc::SECCOMP_RET_KILL_PROCESS));
+        let ranges = self.ranges();
+        halve(&ranges, dead, &mut program);
+        program
+    }
+
+    /// The table of numbers as runs of equal treatment, from zero up.
+    fn ranges(&self) -> Vec<(u32, Vec<Rule>)> {
+        let mut ranges: Vec<(u32, Vec<Rule>)> = vec![(0, Vec::new())];
+        let last = self.rules.keys().next_back().copied().unwrap_or(0);
+        for number in 0..=last + 1 {
+            let rules = self.rules.get(&number).cloned().unwrap_or_default();
+            match ranges.last() {
+                Some((_, same)) if *same == rules => {}
+                _ => ranges.push((number, rules)),
+            }
+        }
+        ranges
+    }
+}
+
+fn errno(name: &str) -> Option<u16> {
+    let known = [
+        ("EPERM", libc::EPERM),
+        ("ENOSYS", libc::ENOSYS),
+        ("ENOTTY", libc::ENOTTY),
+        ("EACCES", libc::EACCES),
+    ];
+    known.iter().find(|(n, _)| *n == name).and_then(|(_, v)| u16::try_from(*v).ok())
+}
+
+const OFFSET_NUMBER: u32 = 0;
+const OFFSET_ARCH: u32 = 4;
+const OFFSET_ARGS: u32 = 16;
+const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
+const JEQ: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+const JGE: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+const JA: u16 = 0x05; // BPF_JMP | BPF_JA
+const RET: u16 = 0x06; // BPF_RET | BPF_K
+
+fn load(offset: u32) -> Instruction {
+    Instruction { code: LOAD, jt: 0, jf: 0, k: offset }
+}
+
+fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
+    Instruction { code, jt, jf, k }
+}
+
+fn give(value: u32) -> Instruction {
+    Instruction { code: RET, jt: 0, jf: 0, k: value }
+}
+
+fn halve(ranges: &[(u32, Vec<Rule>)], dead: u32, program: &mut Vec<Instruction>) {
+    match ranges {
+        [] => program.push(give(dead)),
+        [(_, rules)] => decide(rules, dead, program),
+        _ => {
+            let (low, high) = ranges.split_at(ranges.len() / 2);
+            let mut below = Vec::new();
+            halve(low, dead, &mut below);
+            program.push(jump(JGE, high[0].0, 0, 1));
+            program.push(jump(JA, u32::try_from(below.len()).unwrap_or(0), 0, 0));
+            program.append(&mut below);
+            halve(high, dead, program);
+        }
+    }
+}
+
+fn decide(rules: &[Rule], dead: u32, program: &mut Vec<Instruction>) {
+    let value = |verdict| match verdict {
+        Verdict::Allow => libc::SECCOMP_RET_ALLOW,
+        Verdict::Errno(e) => libc::SECCOMP_RET_ERRNO | u32::from(e),
+        Verdict::Kill => dead,
+    };
+    for rule in rules {
+        let count = rule.when.len();
+        for (i, c) in rule.when.iter().enumerate() {
+            program.push(load(OFFSET_ARGS + 8 * u32::from(c.arg)));
+            program.push(Instruction { code: AND, jt: 0, jf: 0, k: c.mask });
+            // On failure skip the conditions after this one (three instructions each) and the verdict.
+            let skip = u8::try_from((count - i - 1) * 3 + 1).unwrap_or(u8::MAX);
+            program.push(jump(JEQ, c.equals, 0, skip));
+        }
+        program.push(give(value(rule.verdict)));
+        if count == 0 {
+            return;
+        }
+    }
+    program.push(give(dead));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a program the way the kernel does.
+    fn run(program: &[Instruction], arch: u32, number: u32, args: [u32; 6]) -> u32 {
+        let (mut at, mut a) = (0usize, 0u32);
+        loop {
+            let i = program[at];
+            at += 1;
+            match i.code {
+                LOAD if i.k == OFFSET_NUMBER => a = number,
+                LOAD if i.k == OFFSET_ARCH => a = arch,
+                LOAD => a = args[((i.k - OFFSET_ARGS) / 8) as usize],
+                AND => a &= i.k,
+                JEQ => at += usize::from(if a == i.k { i.jt } else { i.jf }),
+                JGE => at += usize::from(if a >= i.k { i.jt } else { i.jf }),
+                JA => at += i.k as usize,
+                RET => return i.k,
+                code => panic!("{code:#x}"),
+            }
+        }
+    }
+
+    fn expected(verdict: Verdict) -> u32 {
+        match verdict {
+            Verdict::Allow => libc::SECCOMP_RET_ALLOW,
+            Verdict::Errno(e) => libc::SECCOMP_RET_ERRNO | u32::from(e),
+            Verdict::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+        }
+    }
+
+    #[test]
+    fn the_program_does_what_the_policy_says() {
+        for role in [Role::Python, Role::Zygote] {
+            let policy = Policy::of(role).unwrap();
+            let program = policy.compile(KillBy::Kernel);
+            assert!(program.len() < 700, "{role:?}: {}", program.len());
+            let tried = [0, 1, 2, 3, 4, 5, 7, 21, 1030, 21505, 21523, 21584, 21585, 4_001_536, 17, u32::MAX];
+            for number in 0..700 {
+                for value in tried {
+                    let args = [value; 6];
+                    let got = run(&program, ARCH_X86_64, number, args);
+                    assert_eq!(got, expected(policy.verdict(number, args)), "{role:?} {number} {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_tables_of_calls_are_killed_in_every_mode() {
+        for kill in [KillBy::Kernel, KillBy::Listener] {
+            let program = Policy::of(Role::Python).unwrap().compile(kill);
+            let i386 = 0x4000_0003;
+            assert_eq!(run(&program, i386, 0, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+            for number in [X32_BIT, X32_BIT + 1, X32_BIT + 520, u32::MAX] {
+                assert_eq!(run(&program, ARCH_X86_64, number, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+            }
+        }
+    }
+
+    #[test]
+    fn what_must_never_be_allowed_is_not() {
+        let policy = Policy::of(Role::Python).unwrap();
+        let never = "execve execveat fork vfork socket socketpair connect bind listen accept sendto sendmsg recvmsg ptrace \
+            process_vm_readv process_vm_writev pidfd_getfd pidfd_open memfd_create memfd_secret io_uring_setup \
+            io_uring_enter userfaultfd bpf perf_event_open keyctl add_key request_key mount umount2 fsopen open_tree \
+            move_mount pivot_root chroot unshare setns personality modify_ldt vmsplice splice shmget msgget semget \
+            fanotify_init inotify_init1 init_module finit_module delete_module kexec_load reboot swapon iopl ioperm \
+            kcmp name_to_handle_at open_by_handle_at mknod mknodat symlink symlinkat link linkat setuid setresuid \
+            setgid setgroups capset seccomp landlock_create_ruleset uname kill tkill rt_sigqueueinfo setsid setpgid \
+            timer_create mlock mlockall quotactl syslog acct sethostname clock_settime settimeofday adjtimex \
+            arch_prctl lookup_dcookie mq_open ioprio_set move_pages migrate_pages mbind set_mempolicy";
+        for call in never.split_whitespace() {
+            let number = number(call).unwrap_or_else(|| panic!("{call}"));
+            for value in [0, 1, 2, 21, u32::MAX] {
+                assert_eq!(policy.verdict(number, [value; 6]), Verdict::Kill, "{call}");
+            }
+        }
+        let clone = number("clone").unwrap();
+        for flags in [0, 17, 0x11 | 0x0200_0000, 0x1000_0000 | 4_001_536, 0x4000, 0x100 | 0x4000 | 17] {
+            assert_eq!(policy.verdict(clone, [flags, 0, 0, 0, 0, 0]), Verdict::Kill, "clone {flags:#x}");
+        }
+        for prot in [4, 5, 7] {
+            let mmap = [0, 0, prot, 0, 0, 0];
+            assert!(matches!(policy.verdict(number("mmap").unwrap(), mmap), Verdict::Errno(_)));
+            assert!(matches!(policy.verdict(number("mprotect").unwrap(), mmap), Verdict::Errno(_)));
+        }
+        for command in [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */, 0x8912 /* SIOCGIFCONF */] {
+            assert_eq!(policy.verdict(number("ioctl").unwrap(), [0, command, 0, 0, 0, 0]), Verdict::Kill);
+        }
+    }
+
+    #[test]
+    fn a_listener_hears_what_the_kernel_would_kill() {
+        let program = Policy::of(Role::Python).unwrap().compile(KillBy::Listener);
+        assert_eq!(
+            run(&program, ARCH_X86_64, number("socket").unwrap(), [0; 6]),
+            libc::SECCOMP_RET_USER_NOTIF
+        );
+        assert_eq!(run(&program, ARCH_X86_64, 599, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
+    }
+
+    #[test]
+    fn names_and_numbers_agree() {
+        assert_eq!((name(41), number("socket")), (Some("socket"), Some(41)));
+        assert_eq!(number("clone3"), u32::try_from(libc::SYS_clone3).ok());
+        assert_eq!(number("landlock_restrict_self"), u32::try_from(libc::SYS_landlock_restrict_self).ok());
+        assert_eq!(name(599), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! The command line as a creator meets it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::program;
+
+fn run(args: &[&str], source: &str, stdin: &str) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("work.py");
+    std::fs::write(&file, source).unwrap();
+    let mut command = Command::new(program());
+    command.arg("call").arg(&file).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_call_prints_its_result_and_nothing_else_on_stdout() {
+    let output =
+        run(&["--inputs", "-"], "def run(i):\n    print('hi')\n    return {'n': i['n'] + 1}", "{\"n\": 1}");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "{\"n\":2}\n"));
+    assert_eq!(text(&output.stderr), "hi\nrunner: ok: The function returned.\n");
+}
+
+#[test]
+fn each_outcome_has_its_exit_code() {
+    for (source, code) in [
+        ("def run(i):\n    return i.x", 10),
+        ("def run(i):\n    while True: pass", 11),
+        ("def run(i):\n    return 'x' * (300 << 20)", 12),
+        ("def run(i):\n    while True: print('x' * 999)", 14),
+        ("def run(i):\n    return {1}", 15),
+        ("def run(i):\n    import random\n    random._os.fork()", 16),
+        ("def run(i):\n    import random\n    random._os._exit(0)", 17),
+    ] {
+        let output = run(&[], source, "");
+        assert_eq!(output.status.code(), Some(code), "{source}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_denied_call_is_named() {
+    for (body, name) in [
+        ("import socket\n    socket.socket()", "socket"),
+        ("import os\n    os.fork()", "clone"),
+        ("import os\n    os.execv('/bin/sh', ['sh'])", "execve"),
+        ("import ctypes\n    ctypes.CDLL(None).syscall(599)", "number 599"),
+    ] {
+        let output = run(&["--bare", "--json"], &format!("def run(i):\n    {body}"), "");
+        let last = text(&output.stderr).lines().last().unwrap_or_default().to_owned();
+        let report: serde_json::Value = serde_json::from_str(&last).unwrap();
+        assert_eq!(
+            (report["outcome"].as_str(), report["call"].as_str()),
+            (Some("denied"), Some(name)),
+            "{last}"
+        );
+    }
+}
+
+#[test]
+fn nonsense_is_told_with_the_help() {
+    for args in
+        [&["call"][..], &["call", "/nowhere.py"], &["dance"], &["call", "x.py", "--fast"], &["zygote"]]
+    {
+        let output = Command::new(program()).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains("runner call FILE"), "{args:?}");
+    }
+}
+
+#[test]
+fn an_unproved_call_never_ends_with_zero() {
+    let output = run(&["--unproved"], "def run(i):\n    return 1", "");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("--unproved"));
+}
