@@ -163,7 +163,9 @@ impl Browser {
             &["--user", "--map-current-user", "--net", "--"]
         });
         if is_root() {
-            command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+            let python = &policy::limits().python;
+            let (user, group) = (format!("--reuid={}", python.uid), format!("--regid={}", python.gid));
+            command.args(["setpriv", &user, &group, "--clear-groups", "--"]);
         }
         let mut child = command
             .args([
