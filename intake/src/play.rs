@@ -74,18 +74,19 @@ pub fn play(name: &str, html: &str, (width, height): (u16, u16), program: &str) 
         browser.ask(method, parameters)?;
     }
     let page = Page { name, address: &address, headers, body: BASE64.encode(html.as_bytes()) };
-    let start = Instant::now();
     browser.send("Page.navigate", json!({ "url": address }))?;
+    browser.load(&page)?;
+    let start = Instant::now();
     browser.watch(&page, start + FIRST_SCREEN)?;
-    let first = browser.screenshot(&page)?;
+    let Ok(first) = browser.screenshot(&page) else { return browser.hung(name) };
     for kind in ["mousePressed", "mouseReleased"] {
         let click =
             json!({ "type": kind, "x": width / 2, "y": height / 2, "button": "left", "clickCount": 1 });
         browser.send("Input.dispatchMouseEvent", click)?;
     }
     browser.watch(&page, start + WHOLE)?;
-    let longest_task_ms = browser.longest_task(&page)?;
-    let screenshot = browser.screenshot(&page)?;
+    let Ok(longest_task_ms) = browser.longest_task(&page) else { return browser.hung(name) };
+    let Ok(screenshot) = browser.screenshot(&page) else { return browser.hung(name) };
     let mut findings = std::mem::take(&mut browser.findings);
     if is_blank(&first) {
         let what = format!("the screen is of one colour after {} seconds", FIRST_SCREEN.as_secs());
@@ -127,6 +128,7 @@ struct Browser {
     next: u64,
     session: Option<String>,
     world: Option<u64>,
+    is_loaded: bool,
     findings: Vec<Finding>,
     _folder: tempfile::TempDir,
 }
@@ -215,7 +217,17 @@ impl Browser {
         };
         let messages = messages(output);
         let findings = Vec::new();
-        Ok(Self { child, input, messages, next: 0, session: None, world: None, findings, _folder: folder })
+        Ok(Self {
+            child,
+            input,
+            messages,
+            next: 0,
+            session: None,
+            world: None,
+            is_loaded: false,
+            findings,
+            _folder: folder,
+        })
     }
 
     fn send(&mut self, method: &str, parameters: Value) -> Result<u64, NotRun> {
@@ -257,6 +269,28 @@ impl Browser {
         Err(not_run(format!("the browser does not answer {method}")))
     }
 
+    /// Waits until the page has loaded, but not for long: a page may keep its own load from ending.
+    fn load(&mut self, page: &Page<'_>) -> Result<(), NotRun> {
+        let end = Instant::now() + PATIENCE;
+        while !self.is_loaded && Instant::now() < end {
+            if let Ok(message) = self.messages.recv_timeout(Duration::from_millis(100)) {
+                self.event(page, &message)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a page that does not answer any more comes to, if the browser itself is still there.
+    fn hung(&mut self, name: &str) -> Result<Played, NotRun> {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return Err(not_run("the browser ended"));
+        }
+        let mut findings = std::mem::take(&mut self.findings);
+        let what = format!("the page does not answer for {} seconds: a loop without end", PATIENCE.as_secs());
+        findings.push(Finding::whole(&ERROR, name, what));
+        Ok(Played { findings, screenshot: Vec::new(), longest_task_ms: PATIENCE.as_secs() * 1_000 })
+    }
+
     /// Handles what the browser says until `end`.
     fn watch(&mut self, page: &Page<'_>, end: Instant) -> Result<(), NotRun> {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -270,6 +304,7 @@ impl Browser {
     fn event(&mut self, page: &Page<'_>, message: &Value) -> Result<(), NotRun> {
         let parameters = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
+            "Page.loadEventFired" => self.is_loaded = true,
             "Fetch.requestPaused" => return self.request(page, parameters),
             "Page.javascriptDialogOpening" => {
                 self.send("Page.handleJavaScriptDialog", json!({ "accept": false }))?;
