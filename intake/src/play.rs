@@ -157,44 +157,7 @@ impl Browser {
                 .filter(std::process::ExitStatus::success)
                 .ok_or_else(|| not_run("no pipe can be made (mkfifo)"))?;
         }
-        let script = "command -v \"$1\" >/dev/null || exit 127; exec \"$@\" 3<\"$TO\" 4>\"$FROM\"";
-        let mut command = Command::new("unshare");
-        command.args(if is_root() {
-            &["--net", "--"][..]
-        } else {
-            &["--user", "--map-current-user", "--net", "--"]
-        });
-        if is_root() {
-            let python = &policy::limits().python;
-            let (user, group) = (format!("--reuid={}", python.uid), format!("--regid={}", python.gid));
-            command.args(["setpriv", &user, &group, "--clear-groups", "--"]);
-        }
-        let mut child = command
-            .args([
-                "sh",
-                "-c",
-                script,
-                "sh",
-                program,
-                "--headless=new",
-                "--remote-debugging-pipe",
-                "--disable-gpu",
-            ])
-            .args([
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--mute-audio",
-            ])
-            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-            .env("TO", &to)
-            .env("FROM", &from)
-            .env("HOME", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| not_run(format!("the browser cannot be kept apart (unshare): {e}")))?;
+        let mut child = launch(program, folder.path(), &to, &from)?;
         let (send, opened) = channel();
         // Opening a pipe waits for the other side, which may never come.
         std::thread::spawn(move || {
@@ -363,6 +326,48 @@ impl Browser {
         let answer = self.ask_while(Some(page), "Runtime.evaluate", expression)?;
         Ok(answer["result"]["value"].as_u64().unwrap_or(0))
     }
+}
+
+/// Starts the program as nobody, with no network, its pipes as descriptors 3 and 4.
+fn launch(program: &str, folder: &Path, to: &Path, from: &Path) -> Result<Child, NotRun> {
+    let script = "command -v \"$1\" >/dev/null || exit 127; exec \"$@\" 3<\"$TO\" 4>\"$FROM\"";
+    let mut command = Command::new("unshare");
+    command.args(if is_root() {
+        &["--net", "--"][..]
+    } else {
+        &["--user", "--map-current-user", "--net", "--"]
+    });
+    if is_root() {
+        let python = &policy::limits().python;
+        let (user, group) = (format!("--reuid={}", python.uid), format!("--regid={}", python.gid));
+        command.args(["setpriv", &user, &group, "--clear-groups", "--"]);
+    }
+    command
+        .args([
+            "sh",
+            "-c",
+            script,
+            "sh",
+            program,
+            "--headless=new",
+            "--remote-debugging-pipe",
+            "--disable-gpu",
+        ])
+        .args([
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--mute-audio",
+        ])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .env("TO", to)
+        .env("FROM", from)
+        .env("HOME", folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| not_run(format!("the browser cannot be kept apart (unshare): {e}")))
 }
 
 /// A finding at the place that the browser tells, which counts from 0.
