@@ -23,6 +23,8 @@ pub fn limits() -> &'static Limits {
 )]
 pub struct Limits {
     pub work: Work,
+    pub check: Check,
+    pub zip: Zip,
     pub site: Site,
     pub bridge: Bridge,
     pub publish: Publish,
@@ -50,6 +52,17 @@ groups! {
         cover_bytes_max: u64, cover_side_px_max: u32, title_chars_max: usize,
         summary_chars_max: usize, description_bytes_max: usize, tags_max: usize, tag_chars_max: usize,
         slug_chars_max: usize,
+    }
+    /// How far intake reads into a work.
+    Check {
+        findings_per_rule_max: usize, html_depth_max: u32, html_elements_max: usize, css_depth_max: usize,
+        decode_depth_max: usize, decoded_bytes_max: usize, script_stack_bytes_max: usize,
+        line_chars_plain_max: usize, encoded_chars_plain_max: usize,
+    }
+    /// A submission as an archive.
+    Zip {
+        archive_bytes_max: u64, entries_max: u64, entry_bytes_max: u64, total_bytes_max: u64, ratio_max: u64,
+        ratio_bytes_min: u64, name_bytes_max: usize,
     }
     /// The generated pages.
     Site {

@@ -1,0 +1,234 @@
+//! The program `intake`: the gates on a creator's own machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use intake::python::bandit::Bandit;
+use intake::rules;
+use intake::submission::{Report, Submission, Verdict};
+
+const HELP: &str = "\
+intake: the checks that every submission to tinyfiles passes, on your own machine
+
+  intake check PATH [--json]    check a page, a Python function, a sidecar, a folder or a zip
+  intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
+                                folder, FOLDER is `packed` beside the page unless you name another
+  intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
+                                a picture of the screen
+  intake rules [ID] [--json]    list the rules, or show one with its examples
+
+exit codes
+  0  accepted: nothing stands against it
+  1  rejected: at least one finding must be mended or explained; pack: something could not be put inside
+  2  the command line is wrong
+  3  a file cannot be read or written
+  4  held: a check could not be run (bandit is missing, crashed or took too long; play: there was no run)
+";
+
+/// What the command line asks for.
+struct Command {
+    verb: String,
+    operand: Option<String>,
+    output: Option<PathBuf>,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let Some(command) = parse(std::env::args().skip(1)) else {
+        return usage();
+    };
+    let result = match (command.verb.as_str(), &command.operand) {
+        ("help", _) => print(HELP).map(|()| ExitCode::SUCCESS),
+        ("check", Some(path)) => check(Path::new(path), command.json),
+        ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
+        ("play", Some(path)) => play(Path::new(path), command.output.as_deref()),
+        ("rules", id) => list(id.as_deref(), command.json),
+        _ => return usage(),
+    };
+    result.unwrap_or_else(|error| {
+        let mut text = format!("intake: {error}");
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        let _ = writeln!(std::io::stderr(), "{text}");
+        ExitCode::from(3)
+    })
+}
+
+fn usage() -> ExitCode {
+    let _ = std::io::stderr().write_all(HELP.as_bytes());
+    ExitCode::from(2)
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Option<Command> {
+    let verb = words.next()?;
+    if matches!(verb.as_str(), "--help" | "-h" | "help") {
+        return Some(Command { verb: "help".into(), operand: None, output: None, json: false });
+    }
+    let mut command = Command { verb, operand: None, output: None, json: false };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--json" => command.json = true,
+            "-o" | "--output" => command.output = Some(words.next()?.into()),
+            "--help" | "-h" => command.verb = "help".into(),
+            word if word.starts_with('-') || command.operand.is_some() => return None,
+            _ => command.operand = Some(word),
+        }
+    }
+    Some(command)
+}
+
+type Done = Result<ExitCode, Box<dyn std::error::Error>>;
+
+/// Prints; a reader that has gone away is no error.
+fn print(text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn check(path: &Path, json: bool) -> Done {
+    let report = Submission::open(path)?.check(&Bandit::default());
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
+    } else {
+        print(&in_words(&report))?;
+    }
+    Ok(ExitCode::from(match report.verdict {
+        Verdict::Accepted => 0,
+        Verdict::Rejected => 1,
+        Verdict::Held => 4,
+    }))
+}
+
+fn in_words(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text.push_str(&format!("{finding}\n"));
+    }
+    for file in &report.files {
+        text.push_str(&format!("{}  {} ({} bytes)\n", file.sha256, file.name, file.bytes));
+    }
+    if !report.uses.is_empty() {
+        let uses: Vec<_> = report.uses.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("uses: {}\n", uses.join(", ")));
+    }
+    if let Some(held) = &report.held {
+        text.push_str(&format!("held: {held}\n"));
+    }
+    let count = report.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).count();
+    text.push_str(&match report.verdict {
+        Verdict::Accepted => format!("{}: accepted\n", report.submission),
+        Verdict::Rejected => format!("{}: rejected, {count} to mend or explain\n", report.submission),
+        Verdict::Held => format!("{}: held, since not every check could be run\n", report.submission),
+    });
+    text
+}
+
+/// The page at a path: the file itself, or the one page of a folder.
+fn page_at(path: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let index = path.join("index.html");
+    if index.is_file() {
+        return Ok(index);
+    }
+    let mut pages = std::fs::read_dir(path)?.filter_map(|e| Some(e.ok()?.path()));
+    let page = pages.find(|p| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("html")));
+    page.ok_or_else(|| format!("there is no page in {}", path.display()).into())
+}
+
+fn pack(path: &Path, output: Option<&Path>) -> Done {
+    let page = page_at(path)?;
+    let folder = page.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
+    let packed = intake::pack::pack(&html, folder);
+    let output = output.map_or_else(|| folder.join("packed"), Path::to_owned);
+    std::fs::create_dir_all(&output)?;
+    let target = output.join("index.html");
+    std::fs::write(&target, &packed.html).map_err(|e| format!("cannot write {}: {e}", target.display()))?;
+    let mut text: String = packed.done.iter().map(|d| format!("{d}\n")).collect();
+    for entry in std::fs::read_dir(folder)?.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let goes_along = name == "work.json" || name.ends_with(".py") || name.starts_with("cover.");
+        let to = output.join(&name);
+        if goes_along && entry.file_type()?.is_file() && to != entry.path() {
+            std::fs::copy(entry.path(), &to)?;
+            text.push_str(&format!("copied {name}\n"));
+        }
+    }
+    if packed.html == html {
+        text.push_str("nothing to pack: the page holds everything it needs\n");
+    }
+    for left in &packed.left {
+        text.push_str(&format!("left: {left}\n"));
+    }
+    text.push_str(&format!("{}: {} bytes\n", target.display(), packed.html.len()));
+    print(&text)?;
+    Ok(ExitCode::from(u8::from(!packed.left.is_empty())))
+}
+
+fn play(path: &Path, output: Option<&Path>) -> Done {
+    let page = page_at(path)?;
+    let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
+    let sidecar = page.parent().map(|folder| folder.join("work.json")).and_then(|p| std::fs::read(p).ok());
+    let view =
+        sidecar.and_then(|bytes| catalog::Manifest::parse(&bytes).ok()).and_then(|manifest| manifest.view);
+    let size = view.map_or((800, 600), |view| (view.width.into(), view.height.into()));
+    let name = page.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let played = match intake::play::play(&name, &html, size, "chromium") {
+        Ok(played) => played,
+        Err(why) => {
+            print(&format!("{}: {why}\n", page.display()))?;
+            return Ok(ExitCode::from(4));
+        }
+    };
+    let mut text: String = played.findings.iter().map(|f| format!("{f}\n")).collect();
+    if let Some(output) = output {
+        std::fs::write(output, &played.screenshot)
+            .map_err(|e| format!("cannot write {}: {e}", output.display()))?;
+        text.push_str(&format!("the screen after five seconds: {}\n", output.display()));
+    }
+    let bad = played.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).count();
+    text.push_str(&format!("longest task: {} ms\n", played.longest_task_ms));
+    text.push_str(&format!("{}: played, {bad} to mend or explain\n", page.display()));
+    print(&text)?;
+    Ok(ExitCode::from(u8::from(bad > 0)))
+}
+
+fn list(id: Option<&str>, json: bool) -> Done {
+    let chosen: Vec<_> = rules::all().into_iter().filter(|r| id.is_none_or(|id| r.id == id)).collect();
+    if chosen.is_empty() {
+        return Err(format!("there is no rule {}", id.unwrap_or_default()).into());
+    }
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&chosen)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    let mut category = None;
+    for rule in &chosen {
+        if id.is_none() {
+            if category.replace(rule.category) != Some(rule.category) {
+                text.push_str(&format!("\n{}\n", rule.category.title()));
+            }
+            text.push_str(&format!("  {:22} {:16} {}\n", rule.id, rule.severity.to_string(), rule.title));
+        } else {
+            text.push_str(&format!("{} ({}, {})\n", rule.title, rule.id, rule.severity));
+            text.push_str(&format!("  why: {}\n  fix: {}\n", rule.why, rule.fix));
+            text.push_str(&format!("  found in:\n{}\n", indented(rule.fails.text)));
+            text.push_str(&format!("  left alone:\n{}\n", indented(rule.passes.text)));
+        }
+    }
+    print(text.trim_start_matches('\n'))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|l| format!("    {l}")).collect::<Vec<_>>().join("\n")
+}
