@@ -54,7 +54,7 @@ fn render_tls(here: &Installation, port: u16, plain_port: u16) -> Result<PathBuf
 }
 
 fn gixy(conf: &Path) -> Result<()> {
-    let gixy = repository().join("target/gixy/bin/gixy");
+    let gixy = repository().join("target/checkers/bin/gixy");
     let ran = Command::new(&gixy).arg("-f").arg("json").arg(conf).output();
     let ran = Ran::of(&ran.with_context(|| format!("no {}; `./dev test` installs it", gixy.display()))?);
     ensure!(ran.code == 0 && ran.stdout.trim() == "[]", "gixy on {}: {ran:?}", conf.display());
