@@ -11,7 +11,8 @@ use crate::digest::DigestError;
 use crate::{Day, Digest, Manifest, Slug, Status, Work, WorkFile};
 
 /// Each entry takes the schema one version further. Entries are never edited, only added.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE works (
         id INTEGER PRIMARY KEY,
         creator TEXT NOT NULL,
@@ -33,11 +34,13 @@ const MIGRATIONS: &[&str] = &["
         bytes INTEGER NOT NULL CHECK (bytes >= 0),
         PRIMARY KEY (work, name)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    include_str!("schema/review.sql"),
+];
 
 /// An open catalogue.
 pub struct Catalog {
-    db: Connection,
+    pub(crate) db: Connection,
 }
 
 /// Why the catalogue could not be read or written.
@@ -135,14 +138,16 @@ impl Catalog {
         Ok(Self { db })
     }
 
+    /// Begins a transaction that writes: it waits for its turn now, not at its first change.
+    pub(crate) fn write(&mut self) -> rusqlite::Result<rusqlite::Transaction<'_>> {
+        self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+    }
+
     /// Writes new published works, all of them or, when one has a path that is taken, none.
     pub fn publish(&mut self, works: &[Work]) -> Result<(), CatalogError> {
         let all = self.db.transaction()?;
         for work in works {
-            let next = "SELECT coalesce(max(version), 0) + 1 FROM works WHERE creator = ?1 AND slug = ?2";
-            let key = [work.creator.as_str(), work.slug.as_str()];
-            let version: i64 = all.prepare_cached(next)?.query_row(key, |r| r.get(0))?;
-            insert(&all, work, version).map_err(|e| match e {
+            insert(&all, work, Status::Published).map_err(|e| match e {
                 rusqlite::Error::SqliteFailure(f, _)
                     if f.code == rusqlite::ErrorCode::ConstraintViolation =>
                 {
@@ -160,14 +165,14 @@ impl Catalog {
         let both = self.db.transaction()?;
         let old =
             "UPDATE works SET status = 'replaced' WHERE creator = ?1 AND slug = ?2 AND status = 'published'
-                   RETURNING version, released";
+                   RETURNING released";
         let key = [work.creator.as_str(), work.slug.as_str()];
-        let (version, released): (i64, String) = both
-            .query_row(old, key, |r| Ok((r.get(0)?, r.get(1)?)))
+        let released: String = both
+            .query_row(old, key, |r| r.get(0))
             .optional()?
             .ok_or_else(|| CatalogError::NotPublished { path: work.path() })?;
         let released = released.parse().unwrap_or(work.released);
-        insert(&both, &Work { released, ..work.clone() }, version + 1)?;
+        insert(&both, &Work { released, ..work.clone() }, Status::Published)?;
         Ok(both.commit()?)
     }
 
@@ -239,7 +244,11 @@ impl Catalog {
     }
 }
 
-fn insert(db: &Connection, work: &Work, version: i64) -> rusqlite::Result<()> {
+/// Writes a further version of a work and returns its row.
+pub(crate) fn insert(db: &Connection, work: &Work, status: Status) -> rusqlite::Result<i64> {
+    let next = "SELECT coalesce(max(version), 0) + 1 FROM works WHERE creator = ?1 AND slug = ?2";
+    let key = [work.creator.as_str(), work.slug.as_str()];
+    let version: i64 = db.prepare_cached(next)?.query_row(key, |r| r.get(0))?;
     let manifest = serde_json::to_string(&work.manifest)
         .map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
     db.prepare_cached(
@@ -250,7 +259,7 @@ fn insert(db: &Connection, work: &Work, version: i64) -> rusqlite::Result<()> {
         work.creator.as_str(),
         work.slug.as_str(),
         version,
-        Status::Published.as_str(),
+        status.as_str(),
         manifest,
         work.released.to_string(),
         work.updated.to_string(),
@@ -267,14 +276,14 @@ fn insert(db: &Connection, work: &Work, version: i64) -> rusqlite::Result<()> {
             bytes
         ])?;
     }
-    Ok(())
+    Ok(id)
 }
 
 fn row_error(path: &str, error: &dyn std::fmt::Display) -> CatalogError {
     CatalogError::Row { path: path.to_owned(), message: error.to_string() }
 }
 
-fn file_of(row: &Row<'_>) -> Result<(i64, WorkFile), CatalogError> {
+pub(crate) fn file_of(row: &Row<'_>) -> Result<(i64, WorkFile), CatalogError> {
     let name: String = row.get(1)?;
     let damaged = |message: String| CatalogError::Row { path: name.clone(), message };
     let role = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?.parse().map_err(damaged)?;
@@ -284,7 +293,7 @@ fn file_of(row: &Row<'_>) -> Result<(i64, WorkFile), CatalogError> {
     Ok((row.get(0)?, WorkFile { role, digest, bytes, name }))
 }
 
-fn work_of(row: &Row<'_>, files: Vec<WorkFile>) -> Result<Work, CatalogError> {
+pub(crate) fn work_of(row: &Row<'_>, files: Vec<WorkFile>) -> Result<Work, CatalogError> {
     let (creator, slug): (String, String) = (row.get(1)?, row.get(2)?);
     let path = format!("/{creator}/{slug}/");
     let damaged = |e: &dyn std::fmt::Display| row_error(&path, e);

@@ -25,6 +25,8 @@ const RESERVED: &[&str] = &[
     "help",
     "index",
     "official",
+    "preview",
+    "preview-files",
     "privacy",
     "python",
     "python-status",

@@ -8,6 +8,7 @@
 //! | [`theme`], [`markdown`], [`pages`], [`works`], [`feeds`] | from data to text |
 //! | [`render`], [`cache`] | from text to objects, reused where nothing changed |
 //! | [`output`], [`html`] | the trees under construction, and whether their links lead somewhere |
+//! | [`preview`] | one pending work, for its moderator |
 //! | [`trees`] | `list`, `verify`, `rollback`, `gc` |
 //! | [`nginx`] | the server configuration for an installation |
 //!
@@ -23,6 +24,7 @@ mod markdown;
 mod nginx;
 mod output;
 mod pages;
+mod preview;
 mod progress;
 mod publish;
 mod render;
@@ -35,7 +37,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catalog::Digest;
+use catalog::{Digest, Slug};
 use clap::{Parser, Subcommand};
 use policy::Config;
 
@@ -73,6 +75,11 @@ enum Command {
     Rollback {
         /// The tree: its digest or the first digits of it. Default: the one before the one that is served.
         tree: Option<String>,
+    },
+    /// Render the pending work of an open preview, beside the trees.
+    Preview {
+        /// The preview's token, as the catalogue has it.
+        token: Slug,
     },
     /// List the trees that are kept.
     List,
@@ -121,6 +128,10 @@ fn run(arguments: &Arguments, config: &Config) -> Result<Done, Failure> {
         }
         Command::Verify { tree } => trees::verify(config, tree.as_deref(), json, &progress),
         Command::Rollback { tree } => trees::rollback(config, tree.as_deref(), json),
+        Command::Preview { token } => {
+            preview::render(config, token)?;
+            Ok(Done::Well(if json { "{}".to_owned() } else { format!("rendered /preview/{token}/") }))
+        }
         Command::List => trees::list(config, json),
         Command::Gc => trees::gc(config, json),
         Command::Nginx { out } => {

@@ -84,7 +84,7 @@ pub(crate) fn publish(config: &Config, progress: &Progress) -> Result<Report, Fa
 }
 
 /// Values that every template and page may name.
-fn add_globals(theme: &mut Theme, config: &Config) {
+pub(crate) fn add_globals(theme: &mut Theme, config: &Config) {
     let set = |headers: Vec<headers::Header>| -> Value {
         headers.into_iter().map(|h| context! { name => h.name, value => h.value }).collect()
     };

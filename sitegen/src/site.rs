@@ -105,7 +105,7 @@ impl Site {
 }
 
 impl Entry {
-    fn new(work: Work) -> Self {
+    pub(crate) fn new(work: Work) -> Self {
         let manifest = &work.manifest;
         let payload = work.file(Role::Payload);
         let digest = payload.map_or_else(|| Digest::of(b""), |f| f.digest);

@@ -27,7 +27,7 @@ pub(crate) struct Unit {
 
 /// What the wrapper page shows of a work beyond its card.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     #[serde(flatten)]
     card: &'a Card,
     description: Value,
@@ -140,7 +140,8 @@ fn files_of(work: &Work) -> Directory {
     content
 }
 
-fn shown<'a>(entry: &'a Entry, content_origin: &str) -> Shown<'a> {
+/// The values of a wrapper page.
+pub(crate) fn shown<'a>(entry: &'a Entry, content_origin: &str) -> Shown<'a> {
     let manifest = &entry.work.manifest;
     let view = manifest.view.map(|v| (u16::from(v.width), u16::from(v.height)));
     let (width, height) = view.unwrap_or(DEFAULT_VIEW);
