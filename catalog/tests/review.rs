@@ -1,5 +1,7 @@
 //! From a claimed pseudonym to a published work in one catalogue: jobs and their leases, decisions, the audit.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails where it stands")]
+
 use catalog::job::{After, JobError, Kind, Leased};
 use catalog::member::{Member, MemberError, Role as MemberRole};
 use catalog::review::{DecideError, Decision};
