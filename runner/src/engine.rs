@@ -1,11 +1,11 @@
-//! The boundary to CPython: the only file that knows it is there.
+//! One call in CPython: code, inputs and answer on its side of the boundary.
 //!
 //! The zygote calls [`Engine::start`] once; after its fork a child calls [`Engine::after_fork`] and then
 //! [`Engine::serve`], once. Inputs become Python values and the answer becomes JSON here, in Rust, without running a
 //! line of user code on the way; what needs Python to say is in `prelude.py`.
 //! It confines nothing and trusts nothing: user code shares this process and its answer is a claim.
 
-#![expect(unsafe_code, reason = "starting CPython and telling it of the fork have no safe form")]
+#![expect(unsafe_code, reason = "one look into an int has no safe form")]
 
 use std::ffi::CString;
 
@@ -15,12 +15,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use crate::interpreter::{self, Library};
 use crate::json::{self, Build, JsonError};
 use crate::wire::{Raised, Reply, Request};
 
 const PRELUDE: &str = include_str!("prelude.py");
-/// Where the linked Python keeps its library.
-const HOME: &str = env!("TINYFILES_PYTHON_HOME");
 
 /// What is loaded before the first call, and whether imports are guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +65,7 @@ pub struct Bounds {
 impl Engine {
     /// Starts CPython, isolated from environment and user files, and loads the modules of `mode`.
     pub fn start(mode: Mode, lists: &Lists) -> Result<Engine, EngineError> {
-        initialize()?;
+        interpreter::start(Library::Installed).map_err(EngineError::Start)?;
         Python::attach(|py| {
             let code = CString::new(PRELUDE).map_err(|e| EngineError::Start(e.to_string()))?;
             let prelude = PyModule::from_code(py, &code, c"prelude.py", c"_prelude")?;
@@ -188,55 +187,6 @@ fn guard_arguments<'py>(py: Python<'py>, lists: &Lists) -> PyResult<GuardArgumen
         }
     }
     Ok((lists.safe.modules.clone(), modules, calls))
-}
-
-fn initialize() -> Result<(), EngineError> {
-    let mut config = std::mem::MaybeUninit::<ffi::PyConfig>::zeroed();
-    // SAFETY: PyConfig_InitIsolatedConfig fills the whole struct behind the pointer.
-    unsafe { ffi::PyConfig_InitIsolatedConfig(config.as_mut_ptr()) };
-    // SAFETY: filled by the line above.
-    let mut config = unsafe { config.assume_init() };
-    config.site_import = 0;
-    config.install_signal_handlers = 0;
-    config.write_bytecode = 0;
-    config.configure_c_stdio = 0;
-    set_text(&mut config, |c| &raw mut c.home, HOME)?;
-    set_text(&mut config, |c| &raw mut c.stdio_encoding, "utf-8")?;
-    set_text(&mut config, |c| &raw mut c.stdio_errors, "backslashreplace")?;
-    // SAFETY: the configuration is complete, and no interpreter runs in this process yet.
-    let status = unsafe { ffi::Py_InitializeFromConfig(&raw const config) };
-    finish(status)?;
-    // SAFETY: the configuration was initialised above and is not used again.
-    unsafe { ffi::PyConfig_Clear(&raw mut config) };
-    // SAFETY: this thread holds the interpreter that was just initialised; `Python::attach` takes it from here on.
-    let _ = unsafe { ffi::PyEval_SaveThread() };
-    Ok(())
-}
-
-fn set_text(
-    config: &mut ffi::PyConfig,
-    field: impl Fn(&mut ffi::PyConfig) -> *mut *mut libc::wchar_t,
-    text: &str,
-) -> Result<(), EngineError> {
-    let wide: Vec<libc::wchar_t> =
-        text.chars().map(|c| libc::wchar_t::try_from(u32::from(c)).unwrap_or(0)).chain([0]).collect();
-    let target = field(config);
-    // SAFETY: `target` is a field of the initialised `config`; `wide` ends in zero and is copied by the call.
-    finish(unsafe { ffi::PyConfig_SetString(std::ptr::from_mut(config), target, wide.as_ptr()) })
-}
-
-fn finish(status: ffi::PyStatus) -> Result<(), EngineError> {
-    // SAFETY: PyStatus_Exception reads the value that CPython returned.
-    if unsafe { ffi::PyStatus_Exception(status) } == 0 {
-        return Ok(());
-    }
-    let text = if status.err_msg.is_null() {
-        "no reason given".into()
-    } else {
-        // SAFETY: a message of CPython is a static, NUL-terminated string.
-        unsafe { std::ffi::CStr::from_ptr(status.err_msg) }.to_string_lossy().into_owned()
-    };
-    Err(EngineError::Start(text))
 }
 
 /// Makes Python values of JSON.

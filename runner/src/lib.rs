@@ -39,6 +39,7 @@
 //! | [`child`] | the life of one call, as a numbered list |
 //! | [`confine`] | the layers, one file each |
 //! | [`engine`] | the boundary to CPython; `prelude.py` is its other side |
+//! | [`interpreter`] | how CPython is started |
 //! | [`wire`] | frames |
 //! | [`json`] | strict JSON, both ways |
 //! | [`outcome`] | how a call ended |
@@ -64,6 +65,7 @@ pub mod doctor;
 pub mod engine;
 pub mod gate;
 pub mod inspect;
+pub mod interpreter;
 pub mod json;
 pub mod outcome;
 pub mod queue;
