@@ -11,7 +11,8 @@ use intake::submission::{Report, Submission, Verdict};
 const HELP: &str = "\
 intake: the checks that every submission to tinyfiles passes, on your own machine
 
-  intake check PATH [--json]    check a page, a Python function, a sidecar, a folder or a zip
+  intake check PATH [--json]    check a page, a Python function, a sidecar, a folder or a zip; a function is also read by
+                                bandit, from the PATH or, with --runner SOCKET, as a running `runner serve` has it
   intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
                                 folder, FOLDER is `packed` beside the page unless you name another
   intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
@@ -31,6 +32,7 @@ struct Command {
     verb: String,
     operand: Option<String>,
     output: Option<PathBuf>,
+    runner: Option<PathBuf>,
     json: bool,
 }
 
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     };
     let result = match (command.verb.as_str(), &command.operand) {
         ("help", _) => print(HELP).map(|()| ExitCode::SUCCESS),
-        ("check", Some(path)) => check(Path::new(path), command.json),
+        ("check", Some(path)) => check(Path::new(path), &command),
         ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
         ("play", Some(path)) => play(Path::new(path), command.output.as_deref()),
         ("rules", id) => list(id.as_deref(), command.json),
@@ -66,12 +68,13 @@ fn usage() -> ExitCode {
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Command> {
     let verb = words.next()?;
     if matches!(verb.as_str(), "--help" | "-h" | "help") {
-        return Some(Command { verb: "help".into(), operand: None, output: None, json: false });
+        return Some(Command { verb: "help".into(), operand: None, output: None, runner: None, json: false });
     }
-    let mut command = Command { verb, operand: None, output: None, json: false };
+    let mut command = Command { verb, operand: None, output: None, runner: None, json: false };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => command.json = true,
+            "--runner" => command.runner = Some(words.next()?.into()),
             "-o" | "--output" => command.output = Some(words.next()?.into()),
             "--help" | "-h" => command.verb = "help".into(),
             word if word.starts_with('-') || command.operand.is_some() => return None,
@@ -91,9 +94,10 @@ fn print(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-fn check(path: &Path, json: bool) -> Done {
-    let report = Submission::open(path)?.check(&Bandit::default());
-    if json {
+fn check(path: &Path, command: &Command) -> Done {
+    let bandit = command.runner.as_ref().map_or_else(Bandit::default, Bandit::of_runner);
+    let report = Submission::open(path)?.check(&bandit);
+    if command.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
     } else {
         print(&in_words(&report))?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use intake::python::bandit::{Bandit, Lint, arguments, read};
+use intake::python::bandit::{Bandit, Lint, read};
 use intake::submission::{File, Submission, Verdict};
 
 const SOURCE: &[u8] = b"def run(inputs):\n    return {}\n";
@@ -83,9 +83,9 @@ fn the_pinned_release_itself_answers() {
 
 #[test]
 fn the_command_is_the_one_that_is_published() {
-    let words = format!("bandit {} < FILE", arguments().join(" "));
+    let words = format!("bandit {} < FILE", policy::lint().bandit.arguments().join(" "));
     assert!(intake::rules::python::BANDIT.fix.contains(&words), "{words}");
-    assert_eq!(arguments(), ["-q", "-f", "json", "--ignore-nosec", "-s", "B311", "-"]);
+    assert_eq!(policy::lint().bandit.arguments(), ["-q", "-f", "json", "--ignore-nosec", "-s", "B311", "-"]);
 }
 
 #[test]

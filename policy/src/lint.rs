@@ -52,5 +52,19 @@ pub struct Bandit {
     /// Tests that are off.
     pub skip: Vec<String>,
     /// How long it may take.
-    pub seconds_max: u64,
+    pub seconds_max: u32,
+    /// How long its answer may be.
+    pub answer_bytes_max: u64,
+}
+
+impl Bandit {
+    /// The arguments of the one command that is run, wherever it is run.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words: Vec<String> = ["-q", "-f", "json", "--ignore-nosec"].map(str::to_owned).into();
+        if !self.skip.is_empty() {
+            words.extend(["-s".to_owned(), self.skip.join(",")]);
+        }
+        words.push("-".to_owned());
+        words
+    }
 }

@@ -20,6 +20,7 @@ use crate::json::{self, Build, JsonError};
 use crate::wire::{Raised, Reply, Request};
 
 const PRELUDE: &str = include_str!("prelude.py");
+const LINTER: &str = include_str!("linter.py");
 
 /// What is loaded before the first call, and whether imports are guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,27 @@ pub enum Mode {
     Guarded,
     /// The researcher's door: the whole standard library and no guard.
     Bare,
+    /// bandit, and nothing that is submitted is ever run.
+    Lint,
+}
+
+impl Mode {
+    /// The longest answer, in bytes.
+    pub fn answer_bytes_max(self) -> usize {
+        let bytes = match self {
+            Mode::Guarded | Mode::Bare => policy::limits().python.output_bytes_max,
+            Mode::Lint => policy::lint().bandit.answer_bytes_max,
+        };
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// The longest time that a child may live, in seconds.
+    pub fn wall_seconds_max(self) -> u32 {
+        match self {
+            Mode::Guarded | Mode::Bare => policy::limits().python.wall_seconds_max,
+            Mode::Lint => policy::lint().bandit.seconds_max,
+        }
+    }
 }
 
 /// Why the interpreter did not start.
@@ -39,6 +61,9 @@ pub enum EngineError {
     /// The prelude failed.
     #[error("the prelude failed: {0}")]
     Prelude(#[from] PyErr),
+    /// bandit is not there, or is another release.
+    #[error("bandit was not loaded: {0}")]
+    Linter(PyErr),
     /// A module of the safe list is not there.
     #[error("modules of the safe list are missing: {0}")]
     Missing(String),
@@ -51,6 +76,14 @@ pub struct Engine {
     prelude: Py<PyModule>,
     reseed: Py<PyAny>,
     builtins: Py<PyDict>,
+    linter: Option<Linter>,
+}
+
+/// bandit, loaded.
+#[derive(Debug)]
+struct Linter {
+    module: Py<PyModule>,
+    main: Py<PyAny>,
 }
 
 /// The bounds of an answer.
@@ -84,11 +117,24 @@ impl Engine {
                     prelude.call_method0("everything")?;
                     py.import("builtins")?.dict().into_any()
                 }
+                Mode::Lint => py.import("builtins")?.dict().into_any(),
             };
             let builtins = builtins.cast_into::<PyDict>().map_err(|e| EngineError::Start(e.to_string()))?;
             let reseed = py.import("random")?.getattr("seed")?.unbind();
-            Ok(Engine { mode, prelude: prelude.unbind(), reseed, builtins: builtins.unbind() })
+            Ok(Engine { mode, prelude: prelude.unbind(), reseed, builtins: builtins.unbind(), linter: None })
         })
+    }
+
+    /// Loads bandit from `folder`, where its environment keeps packages.
+    pub fn load_linter(&mut self, folder: &str) -> Result<(), EngineError> {
+        self.linter = Some(Python::attach(|py| {
+            let code = CString::new(LINTER).map_err(|e| EngineError::Start(e.to_string()))?;
+            let module = PyModule::from_code(py, &code, c"linter.py", c"_linter")?;
+            let version = &policy::lint().bandit.version;
+            let main = module.call_method1("load", (folder, version)).map_err(EngineError::Linter)?;
+            Ok::<_, EngineError>(Linter { module: module.unbind(), main: main.unbind() })
+        })?);
+        Ok(())
     }
 
     /// Forgets the machine's paths and freezes what is loaded. The last thing before the first fork.
@@ -112,6 +158,11 @@ impl Engine {
             if !matches!((answered, raised), (Reply::Answer(_), Reply::Raised(_))) {
                 return Err(EngineError::Start("the rehearsal does not run".to_owned()));
             }
+            if self.linter.is_some()
+                && !matches!(self.serve(Request::Lint { source: SOURCE }, bounds), Reply::Answer(_))
+            {
+                return Err(EngineError::Start("bandit does not lint the rehearsal".to_owned()));
+            }
         }
         Ok(())
     }
@@ -134,6 +185,7 @@ impl Engine {
             let reply = match request {
                 Request::Compile { source } => self.compile(py, source).map(Reply::Compiled),
                 Request::Run { code, inputs } => self.run(py, code, inputs, bounds),
+                Request::Lint { source } => self.lint(py, source).map(Reply::Answer),
             };
             let reply = reply.unwrap_or_else(|e| self.describe(py, &e));
             // What cannot be flushed is lost with the process; the reply stands.
@@ -146,6 +198,13 @@ impl Engine {
         let source = std::str::from_utf8(source).unwrap_or_default();
         let code = self.prelude.bind(py).call_method1("compiled", (source, self.mode == Mode::Bare))?;
         Ok(code.cast_into::<PyBytes>()?.as_bytes().to_vec())
+    }
+
+    fn lint(&self, py: Python<'_>, source: &[u8]) -> PyResult<Vec<u8>> {
+        let linter = self.linter.as_ref().ok_or_else(|| PyException::new_err("bandit is not loaded"))?;
+        let asked = (linter.main.bind(py), policy::lint().bandit.arguments(), PyBytes::new(py, source));
+        let answer = linter.module.bind(py).call_method1("lint", asked)?;
+        Ok(answer.cast_into::<PyBytes>()?.as_bytes().to_vec())
     }
 
     fn run(&self, py: Python<'_>, code: &[u8], inputs: &[u8], bounds: Bounds) -> PyResult<Reply> {

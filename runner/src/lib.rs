@@ -20,6 +20,9 @@
 //! carry the request one way and `Hello` and a reply the other. Two pipes (numbers 1 and 2) carry what user code
 //! prints. The files through which a child joins its cgroups were given to the zygote at its start.
 //!
+//! The service has a second supervisor, whose zygote has loaded bandit: a child of that one takes the same steps and
+//! then reads a function's file instead of running it.
+//!
 //! The life of one call:
 //!
 //! 1. The supervisor checks source and inputs, takes a free slot, makes the pairs, and sends an order.
@@ -38,7 +41,7 @@
 //! | [`zygote`] | the warm process that forks |
 //! | [`child`] | the life of one call, as a numbered list |
 //! | [`confine`] | the layers, one file each |
-//! | [`engine`] | the boundary to CPython; `prelude.py` is its other side |
+//! | [`engine`] | the boundary to CPython; `prelude.py` and `linter.py` are its other side |
 //! | [`interpreter`] | how CPython is started |
 //! | [`wire`] | frames |
 //! | [`json`] | strict JSON, both ways |

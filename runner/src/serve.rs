@@ -1,6 +1,6 @@
 //! The runner as a service: HTTP/1.1 over a Unix socket, for `api` and nobody else.
 //!
-//! `POST /call` runs one call, `GET /gate` says whether Python is open, `GET /metrics` counts. Requests are parsed on
+//! `POST /call` runs one call, `POST /lint` has bandit read a function's file, `GET /gate` says whether Python is open, `GET /metrics` counts. Requests are parsed on
 //! one thread; each call runs on a thread of its own, because it waits for a child. Takes a listener and a shutdown,
 //! so that a test can bring both. It knows no creators and no works: a caller is a name in a header.
 
@@ -52,12 +52,15 @@ const CALLER: &str = "tinyfiles-caller";
 #[derive(Debug)]
 pub struct Service {
     supervisor: Supervisor,
+    /// The one whose zygote holds bandit, or why there is none.
+    linter: Result<Supervisor, String>,
     gate: Gate,
     /// Why Python is closed; `None` while it is open.
     closed: Mutex<Option<String>>,
     queue: Queue,
     sources: Mutex<Sources>,
     calls: AtomicU64,
+    lints: AtomicU64,
     refused: AtomicU64,
     outcomes: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -95,14 +98,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Service {
     /// A service that is closed until [`Service::refresh`] finds a proof.
-    pub fn new(supervisor: Supervisor, gate: Gate, sizes: Sizes) -> Service {
+    pub fn new(
+        supervisor: Supervisor,
+        linter: Result<Supervisor, String>,
+        gate: Gate,
+        sizes: Sizes,
+    ) -> Service {
         Service {
             supervisor,
+            linter,
             gate,
             closed: Mutex::new(Some("the suite has not run yet".to_owned())),
             queue: Queue::new(sizes),
             sources: Mutex::default(),
             calls: AtomicU64::new(0),
+            lints: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             outcomes: Mutex::default(),
         }
@@ -117,7 +127,7 @@ impl Service {
         };
         lock(&self.closed).clone_from(&why);
         if why.is_some() {
-            self.supervisor.end_calls();
+            self.end_calls();
         }
         why
     }
@@ -127,7 +137,14 @@ impl Service {
         *lock(&self.closed) = Some(why.to_owned());
         // Closed in memory whether or not it can be written down.
         let _ = self.gate.close(why);
+        self.end_calls();
+    }
+
+    fn end_calls(&self) {
         self.supervisor.end_calls();
+        if let Ok(linter) = &self.linter {
+            linter.end_calls();
+        }
     }
 
     fn closed(&self) -> Option<String> {
@@ -137,12 +154,17 @@ impl Service {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
         let result = match (request.method(), request.uri().path()) {
             (&Method::POST, "/call") => Arc::clone(&self).call(request).await,
+            (&Method::POST, "/lint") => Arc::clone(&self).lint(request).await,
             (&Method::GET, "/gate") => Ok(json_answer(StatusCode::OK, self.gate_report().to_string())),
             (&Method::GET, "/metrics") => Ok(text_answer(self.metrics())),
-            (_, "/call" | "/gate" | "/metrics") => {
+            (_, "/call" | "/lint" | "/gate" | "/metrics") => {
                 Err(problem(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "another method is needed"))
             }
-            _ => Err(problem(StatusCode::NOT_FOUND, "not-found", "POST /call, GET /gate, GET /metrics")),
+            _ => Err(problem(
+                StatusCode::NOT_FOUND,
+                "not-found",
+                "POST /call, POST /lint, GET /gate, GET /metrics",
+            )),
         };
         result.unwrap_or_else(|p| {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -154,10 +176,7 @@ impl Service {
         if let Some(why) = self.closed() {
             return Err(closed(&why));
         }
-        let caller = request.headers().get(CALLER).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
-        let body = tokio::time::timeout(PATIENCE, read_body(request.into_body())).await;
-        let slow = |_| problem(StatusCode::REQUEST_TIMEOUT, "slow-request", "the body did not come in time");
-        let body = body.map_err(slow)??;
+        let (caller, body) = read_request(request).await?;
         let asked: Asked = serde_json::from_slice(&body)
             .map_err(|e| problem(StatusCode::BAD_REQUEST, "bad-request", &e.to_string()))?;
         let source = self.source(&asked)?;
@@ -167,13 +186,32 @@ impl Service {
             let detail = format!("wall_ms is between 1 and {}", most.as_millis());
             return Err(problem(StatusCode::BAD_REQUEST, "limit-too-high", &detail));
         }
-        let turn = self.queue.enter(&caller).await;
+        let service = Arc::clone(&self);
+        let run = move || service.run(&source, asked.inputs.get().as_bytes(), wall);
+        self.in_turn(&caller, run).await
+    }
+
+    /// The body is the file itself; the answer is bandit's own, or an error, which is not an answer without findings.
+    async fn lint(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, Problem> {
+        if let Some(why) = self.closed() {
+            return Err(closed(&why));
+        }
+        let (caller, source) = read_request(request).await?;
+        let service = Arc::clone(&self);
+        self.in_turn(&caller, move || service.run_lint(&source)).await
+    }
+
+    /// Does `work` on a thread that may wait, when it is this caller's turn.
+    async fn in_turn<W>(&self, caller: &str, work: W) -> Result<Answer, Problem>
+    where
+        W: FnOnce() -> Result<Answer, Problem> + Send + 'static,
+    {
+        let turn = self.queue.enter(caller).await;
         let turn =
             turn.map_err(|_| problem(StatusCode::SERVICE_UNAVAILABLE, "python-busy", "the queue is full"))?;
-        let service = Arc::clone(&self);
         // The turn goes along: a client that hangs up does not make room before its call has ended.
         let done = tokio::task::spawn_blocking(move || {
-            let done = service.run(&source, asked.inputs.get().as_bytes(), wall);
+            let done = work();
             drop(turn);
             done
         });
@@ -233,6 +271,32 @@ impl Service {
         Ok(json_answer(StatusCode::OK, render(&report)))
     }
 
+    fn run_lint(&self, source: &[u8]) -> Result<Answer, Problem> {
+        let failed = |status, why: &str| Err(problem(status, "lint-failed", &format!("bandit: {why}")));
+        let linter = match &self.linter {
+            Ok(linter) => linter,
+            Err(why) => return failed(StatusCode::SERVICE_UNAVAILABLE, why),
+        };
+        let inspect = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE);
+        let report = match linter.lint(&Call { inspect, ..Call::to_lint(source) }) {
+            Ok(report) => report,
+            Err(e) => {
+                self.close(&e.to_string());
+                return Err(closed(&e.to_string()));
+            }
+        };
+        if let Some(why) = self.closed() {
+            return Err(closed(&why));
+        }
+        self.lints.fetch_add(1, Ordering::Relaxed);
+        match report.outcome {
+            Outcome::Ok(findings) => Ok(json_answer(StatusCode::OK, findings)),
+            other => {
+                failed(StatusCode::INTERNAL_SERVER_ERROR, &format!("{}: {}", other.name(), other.sentence()))
+            }
+        }
+    }
+
     fn gate_report(&self) -> Value {
         let mut report =
             json!({"state": if self.closed().is_none() { "open" } else { "closed" }, "why": self.closed()});
@@ -250,10 +314,11 @@ impl Service {
         let (running, waiting) = self.queue.lengths();
         let mut text = format!(
             "runner_open {}\nrunner_running {running}\nrunner_waiting {waiting}\nrunner_refused_total {}\n\
-             runner_zygote_restarts_total {}\n",
+             runner_zygote_restarts_total {}\nrunner_lints_total {}\n",
             u8::from(self.closed().is_none()),
             self.refused.load(Ordering::Relaxed),
-            self.supervisor.restarts(),
+            self.supervisor.restarts() + self.linter.as_ref().map_or(0, Supervisor::restarts),
+            self.lints.load(Ordering::Relaxed),
         );
         for (outcome, count) in &*lock(&self.outcomes) {
             // Writing to a string cannot fail.
@@ -261,6 +326,14 @@ impl Service {
         }
         text
     }
+}
+
+/// For whom a request comes, and its body.
+async fn read_request(request: Request<Incoming>) -> Result<(String, Vec<u8>), Problem> {
+    let caller = request.headers().get(CALLER).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+    let body = tokio::time::timeout(PATIENCE, read_body(request.into_body())).await;
+    let slow = |_| problem(StatusCode::REQUEST_TIMEOUT, "slow-request", "the body did not come in time");
+    Ok((caller, body.map_err(slow)??))
 }
 
 /// Reads a body. One that is too large is read to a multiple of the limit and thrown away, so that its sender, who is

@@ -160,6 +160,7 @@ pub fn run(plan: &Plan, progress: &(dyn Fn(&str) + Sync)) -> Result<Finished, Su
             cgroup: plan.cgroup.clone(),
             lenient: false,
             listening,
+            bandit: None,
         };
         Supervisor::start(options)
     };

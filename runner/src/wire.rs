@@ -46,6 +46,11 @@ pub enum Request<'a> {
         /// One JSON value.
         inputs: &'a [u8],
     },
+    /// Say what bandit finds in a source.
+    Lint {
+        /// The function's file.
+        source: &'a [u8],
+    },
 }
 
 /// The first frame of a child.
@@ -100,6 +105,7 @@ pub enum Reply {
 
 const REQUEST_COMPILE: u8 = 1;
 const REQUEST_RUN: u8 = 2;
+const REQUEST_LINT: u8 = 3;
 const HELLO_CONFINED: u8 = 16;
 const HELLO_REFUSED: u8 = 17;
 const REPLY_ANSWER: u8 = 32;
@@ -187,6 +193,7 @@ impl<'a> Request<'a> {
     pub fn to_frame(&self) -> Vec<u8> {
         match self {
             Request::Compile { source } => frame(REQUEST_COMPILE, source),
+            Request::Lint { source } => frame(REQUEST_LINT, source),
             Request::Run { code, inputs } => {
                 let mut payload = Vec::with_capacity(8 + code.len() + inputs.len());
                 put_bytes(&mut payload, code);
@@ -201,6 +208,7 @@ impl<'a> Request<'a> {
         let mut parts = Parts { rest: payload, kind };
         match kind {
             REQUEST_COMPILE => Ok(Request::Compile { source: payload }),
+            REQUEST_LINT => Ok(Request::Lint { source: payload }),
             REQUEST_RUN => {
                 let (code, inputs) = (parts.bytes()?, parts.bytes()?);
                 parts.end()?;

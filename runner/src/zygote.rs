@@ -20,7 +20,7 @@ use crate::sys::process::{self, Forked};
 use crate::sys::{caps, fd, seccomp, socket};
 
 /// How a zygote is started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// What it loads.
     pub mode: Mode,
@@ -31,6 +31,8 @@ pub struct Start {
     /// Whether denied calls go to a listener that learns their number. The kernel prefers a filter that kills to one
     /// that asks, so the zygote then has none of its own.
     pub listening: bool,
+    /// Where bandit is installed, in the mode that lints.
+    pub bandit: Option<String>,
 }
 
 /// A message of the zygote.
@@ -91,25 +93,34 @@ pub fn slot_bytes(slot: u8) -> [u8; 2] {
 
 impl Start {
     /// As arguments of `runner zygote`.
-    pub fn to_args(self) -> [String; 4] {
-        let mode = if self.mode == Mode::Bare { "bare" } else { "guarded" };
+    pub fn to_args(&self) -> Vec<String> {
+        let mode = match self.mode {
+            Mode::Guarded => "guarded",
+            Mode::Bare => "bare",
+            Mode::Lint => "lint",
+        };
         let care = if self.lenient { "lenient" } else { "strict" };
         let ears = if self.listening { "listening" } else { "deaf" };
-        [mode.to_owned(), self.slots.to_string(), care.to_owned(), ears.to_owned()]
+        let mut args = vec![mode.to_owned(), self.slots.to_string(), care.to_owned(), ears.to_owned()];
+        args.extend(self.bandit.clone());
+        args
     }
 
     /// From its arguments.
     pub fn from_args(args: &[String]) -> Option<Start> {
-        let [mode, slots, care, ears] = args else { return None };
+        let (head, bandit) = args.split_at_checked(4)?;
+        let [mode, slots, care, ears] = head else { return None };
         Some(Start {
             mode: match mode.as_str() {
                 "guarded" => Mode::Guarded,
                 "bare" => Mode::Bare,
+                "lint" => Mode::Lint,
                 _ => return None,
             },
             slots: slots.parse().ok()?,
             lenient: care == "lenient",
             listening: ears == "listening",
+            bandit: bandit.first().cloned(),
         })
     }
 }
@@ -126,22 +137,26 @@ pub fn run(start: Start) -> io::Result<()> {
         }
         joins.push(fds);
     }
-    let ready = prepare(start, joins);
+    let ready = prepare(&start, joins);
     let said = match &ready {
         Ok((prepared, _)) => Said::Ready(prepared.privilege),
         Err(why) => Said::Failed(why.clone()),
     };
     socket::send(control.as_fd(), &said.to_bytes(), &[])?;
     match ready {
-        Ok((prepared, engine)) => fork_on_order(&control, start, &prepared, &engine),
+        Ok((prepared, engine)) => fork_on_order(&control, &start, &prepared, &engine),
         Err(why) => Err(io::Error::other(why)),
     }
 }
 
-fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine), String> {
+fn prepare(start: &Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine), String> {
     let limits = &policy::limits().python;
     // From files: the interpreter and its modules, the policies. Nothing can be opened after the pivot.
-    let engine = Engine::start(start.mode, policy::python()).map_err(|e| e.to_string())?;
+    let mut engine = Engine::start(start.mode, policy::python()).map_err(|e| e.to_string())?;
+    if start.mode == Mode::Lint {
+        let folder = start.bandit.as_deref().ok_or("where bandit is was not said")?;
+        engine.load_linter(folder).map_err(|e| e.to_string())?;
+    }
     let threads = fs::read_dir("/proc/self/task").map_err(|e| format!("/proc/self/task: {e}"))?.count();
     if threads != 1 {
         return Err(format!("{threads} threads after the start of CPython, 1 expected"));
@@ -151,10 +166,7 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
     let kill = if start.listening { KillBy::Listener } else { KillBy::Kernel };
     let filter = compile(Role::Python, kill)?;
     let own_filter = compile(Role::Zygote, KillBy::Kernel)?;
-    let bounds = Bounds {
-        output_bytes_max: usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX),
-        depth_max: limits.json_depth_max,
-    };
+    let bounds = Bounds { output_bytes_max: start.mode.answer_bytes_max(), depth_max: limits.json_depth_max };
     engine.rehearse(bounds).map_err(|e| e.to_string())?;
     engine.seal().map_err(|e| e.to_string())?;
     process::forget_own_path();
@@ -165,7 +177,7 @@ fn prepare(start: Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine),
     let prepared = Prepared {
         joins,
         tmp: Tmp::new(limits.tmp_bytes_max, limits.tmp_inodes_max, limits.uid, limits.gid),
-        rlimits: ids::rlimits(limits.tmp_bytes_max, limits.wall_seconds_max),
+        rlimits: ids::rlimits(limits.tmp_bytes_max, start.mode.wall_seconds_max()),
         bounding,
         privilege,
         expected: Expected {
@@ -197,7 +209,7 @@ fn confine(uid: u32, gid: u32) -> Result<(Privilege, Vec<u32>), String> {
     Ok((privilege, bounding))
 }
 
-fn fork_on_order(control: &OwnedFd, start: Start, prepared: &Prepared, engine: &Engine) -> io::Result<()> {
+fn fork_on_order(control: &OwnedFd, start: &Start, prepared: &Prepared, engine: &Engine) -> io::Result<()> {
     loop {
         let (mut bytes, mut fds) = ([0; 4], Vec::with_capacity(3));
         if socket::receive(control.as_fd(), &mut bytes, &mut fds)? == 0 {
@@ -246,7 +258,9 @@ mod tests {
 
     #[test]
     fn arguments_are_read_back() {
-        let start = Start { mode: Mode::Bare, slots: 4, lenient: true, listening: false };
+        let start = Start { mode: Mode::Bare, slots: 4, lenient: true, listening: false, bandit: None };
+        assert_eq!(Start::from_args(&start.to_args()), Some(start.clone()));
+        let start = Start { mode: Mode::Lint, bandit: Some("/opt/bandit".to_owned()), ..start };
         assert_eq!(Start::from_args(&start.to_args()), Some(start));
         assert_eq!(Start::from_args(&["guarded".into()]), None);
     }

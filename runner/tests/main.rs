@@ -8,6 +8,8 @@ mod bad_input;
 mod command;
 #[path = "it/layers.rs"]
 mod layers;
+#[path = "it/lint.rs"]
+mod lint;
 #[path = "it/proof.rs"]
 mod proof;
 #[path = "it/service.rs"]
@@ -28,7 +30,15 @@ fn program() -> PathBuf {
 }
 
 fn options(mode: Mode) -> Options {
-    Options { program: program(), mode, calls_max: 2, cgroup: None, lenient: false, listening: false }
+    Options {
+        program: program(),
+        mode,
+        calls_max: 2,
+        cgroup: None,
+        lenient: false,
+        listening: false,
+        bandit: None,
+    }
 }
 
 fn supervisor(mode: Mode) -> Supervisor {

@@ -1,12 +1,17 @@
 //! bandit, asked as the server asks it: one pinned release, every severity, `# nosec` ignored, B311 off.
 //!
-//! `bandit -q -f json --ignore-nosec -s B311 -` with the file on its standard input. Anything but a complete answer of
-//! that release holds the work: a linter that is missing, crashes or takes too long has not passed anything.
+//! | file | whom it asks |
+//! |---|---|
+//! | `program` | the program on a creator's machine, with the file on its standard input |
+//! | `runner` | a runner that keeps bandit warm, over its socket |
+//!
+//! Both answer with the same JSON, and [`read`] makes findings of it. Anything but a complete answer holds the work: a
+//! linter that is missing, crashes or takes too long has not passed anything.
 
-use std::io::{Read, Write};
+mod program;
+mod runner;
+
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -14,14 +19,19 @@ use crate::finding::Finding;
 use crate::rules::python::BANDIT;
 use crate::source::shorten;
 
-/// The most that is read of an answer.
-const ANSWER_BYTES: u64 = 4 << 20;
-
 /// Where bandit is.
 #[derive(Debug)]
 pub struct Bandit {
-    program: PathBuf,
+    place: Place,
     seconds: u64,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A program of that name or path.
+    Program(PathBuf),
+    /// The socket of a runner.
+    Runner(PathBuf),
 }
 
 /// What came of asking.
@@ -56,17 +66,6 @@ struct Issue {
     test_id: String,
 }
 
-/// The arguments of the one command that is run.
-pub fn arguments() -> Vec<String> {
-    let mut words: Vec<String> = ["-q", "-f", "json", "--ignore-nosec"].map(str::to_owned).into();
-    let skip = &policy::lint().bandit.skip;
-    if !skip.is_empty() {
-        words.extend(["-s".to_owned(), skip.join(",")]);
-    }
-    words.push("-".to_owned());
-    words
-}
-
 /// Reads a complete answer of bandit about the file `name`.
 pub fn read(name: &str, answer: &[u8]) -> Lint {
     let answer: Answer = match serde_json::from_slice(answer) {
@@ -89,7 +88,16 @@ pub fn read(name: &str, answer: &[u8]) -> Lint {
 impl Bandit {
     /// bandit as a program of that name or path.
     pub fn at(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), seconds: policy::lint().bandit.seconds_max }
+        Self::new(Place::Program(program.into()))
+    }
+
+    /// bandit as the runner at that socket has it.
+    pub fn of_runner(socket: impl Into<PathBuf>) -> Self {
+        Self::new(Place::Runner(socket.into()))
+    }
+
+    fn new(place: Place) -> Self {
+        Self { place, seconds: policy::lint().bandit.seconds_max.into() }
     }
 
     /// The same, with another patience.
@@ -99,70 +107,12 @@ impl Bandit {
 
     /// Asks bandit about a file.
     pub fn lint(&self, name: &str, source: &[u8]) -> Lint {
-        let pinned = &policy::lint().bandit.version;
-        let install = format!("pip install bandit=={pinned}");
-        let version = match self.run(&["--version".to_owned()], b"") {
-            Ok((_, output)) => String::from_utf8_lossy(&output).into_owned(),
-            Err(why) => return Lint::Held(format!("{why} ({install})")),
-        };
-        let found =
-            version.lines().next().and_then(|l| l.strip_prefix("bandit ")).unwrap_or("of an unknown release");
-        if found.trim() != pinned {
-            return Lint::Held(format!("bandit {found} is installed, and only {pinned} counts ({install})"));
-        }
-        match self.run(&arguments(), source) {
-            Ok((0 | 1, output)) => read(name, &output),
-            Ok((code, _)) => Lint::Held(format!("bandit ended with exit code {code}")),
-            Err(why) => Lint::Held(why),
-        }
-    }
-
-    /// Runs the program with `input` and reads its output, both bounded by policy.
-    fn run(&self, arguments: &[String], input: &[u8]) -> Result<(i32, Vec<u8>), String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut child = Command::new(&self.program)
-            .args(arguments)
-            .env_clear()
-            .env("PATH", path)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .current_dir(std::env::temp_dir())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("bandit cannot be started: {error}"))?;
-        let stdin = child.stdin.take();
-        let stdout = child.stdout.take();
-        let input = input.to_vec();
-        // The threads end with the pipes; one that something else still holds open is left behind, not waited for.
-        std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&input)));
-        let (send, receive) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let mut output = Vec::new();
-            let is_read = stdout.is_some_and(|pipe| pipe.take(ANSWER_BYTES).read_to_end(&mut output).is_ok());
-            send.send(is_read.then_some(output))
-        });
-        let code = wait(&mut child, self.seconds)?;
-        match receive.recv_timeout(Duration::from_secs(1)) {
-            Ok(Some(output)) => Ok((code, output)),
-            _ => Err("bandit's answer could not be read".to_owned()),
-        }
-    }
-}
-
-/// Waits for the program, but not longer than that.
-fn wait(child: &mut Child, seconds: u64) -> Result<i32, String> {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return status.code().ok_or_else(|| "bandit was killed".to_owned()),
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
-            Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("bandit took longer than {seconds} seconds"));
-            }
-            Err(error) => return Err(format!("bandit cannot be waited for: {error}")),
+        match &self.place {
+            Place::Program(program) => program::lint(program, self.seconds, name, source),
+            Place::Runner(socket) => match runner::ask(socket, self.seconds, source) {
+                Ok(answer) => read(name, &answer),
+                Err(why) => Lint::Held(why),
+            },
         }
     }
 }

@@ -20,8 +20,9 @@ runner: one small untrusted Python function at a time, sealed
       exit: 0 ok, 10 error, 11 timeout, 12 memory, 13 processes, 14 output_limit, 15 bad_answer, 16 denied, 17 crash,
       18 closed, 2 usage; with --unproved never 0: 3 where it would be
 
-  runner serve --socket PATH --state FOLDER [--calls N] [--queue N] [--cgroup PATH]
-      POST /call, GET /gate, GET /metrics over a Unix socket; proves the gate first where it is not proved
+  runner serve --socket PATH --state FOLDER [--bandit VENV] [--calls N] [--queue N] [--cgroup PATH]
+      POST /call, POST /lint, GET /gate, GET /metrics over a Unix socket; proves the gate first where it is not proved
+      VENV is a virtual environment with the bandit of runner/bandit.txt; without it every lint is an error
 
   runner suite [--json] [--only NAME] [--attack FILE] [--cgroup PATH] [--state FOLDER]
       every attack of python-test-suite.py in both modes, with its control; exit 0 when all are blocked

@@ -1,6 +1,6 @@
 //! `runner serve`: the service, and the proof that opens it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
@@ -18,12 +18,13 @@ struct Asked {
     socket: PathBuf,
     state: PathBuf,
     cgroup: Option<String>,
+    bandit: Option<PathBuf>,
     sizes: Sizes,
 }
 
 fn parse(args: &[String]) -> Result<Asked, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let (mut socket, mut state, mut cgroup) = (None, None, None);
+    let (mut socket, mut state, mut cgroup, mut bandit) = (None, None, None, None);
     let mut sizes = Sizes { running_max: cores, waiting_max: cores * 16 };
     let mut flags = Flags::new(args);
     while let Some(word) = flags.next() {
@@ -34,6 +35,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
             "--socket" => socket = Some(PathBuf::from(value)),
             "--state" => state = Some(PathBuf::from(value)),
             "--cgroup" => cgroup = Some(value.to_owned()),
+            "--bandit" => bandit = Some(PathBuf::from(value)),
             "--calls" => sizes.running_max = number()?,
             "--queue" => sizes.waiting_max = number()?,
             other => return Err(format!("unknown flag `{other}`")),
@@ -41,7 +43,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
     }
     let socket = socket.ok_or("which --socket?")?;
     let state = state.ok_or("which --state folder?")?;
-    Ok(Asked { socket, state, cgroup, sizes })
+    Ok(Asked { socket, state, cgroup, bandit, sizes })
 }
 
 pub(super) fn run(args: &[String]) -> ExitCode {
@@ -65,8 +67,12 @@ fn start(asked: &Asked) -> Result<(), String> {
     let program = options.program.clone();
     let gate =
         Gate::open_in(&asked.state, &program).map_err(|e| format!("{}: {e}", asked.state.display()))?;
+    let linter = linter(&options, asked.bandit.as_deref());
+    if let Err(why) = &linter {
+        eprintln!("runner serve: no lint: {why}");
+    }
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
-    let service = Arc::new(Service::new(supervisor, gate.clone(), asked.sizes));
+    let service = Arc::new(Service::new(supervisor, linter, gate.clone(), asked.sizes));
     if service.refresh().is_none() {
         announce(gate.history().unwrap_or_default().last());
     } else {
@@ -88,6 +94,19 @@ fn start(asked: &Asked) -> Result<(), String> {
         let _ = std::fs::remove_file(&asked.socket);
         Ok(())
     })
+}
+
+/// A supervisor whose zygote holds bandit from the virtual environment `environment`. Without one, calls run all the
+/// same and every lint is an error.
+fn linter(options: &Options, environment: Option<&Path>) -> Result<Supervisor, String> {
+    let environment = environment.ok_or("no --bandit folder was named")?;
+    let packages = std::fs::read_dir(environment.join("lib"))
+        .map_err(|e| format!("{}: {e}", environment.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages")))
+        .find(|folder| folder.is_dir())
+        .ok_or_else(|| format!("{}: no virtual environment is there", environment.display()))?;
+    let options = Options { mode: Mode::Lint, bandit: Some(packages), ..options.clone() };
+    Supervisor::start(options).map_err(|e| e.to_string())
 }
 
 /// Binds the socket, over the file of one that nobody listens to any more.

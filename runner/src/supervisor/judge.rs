@@ -28,7 +28,7 @@ pub(super) fn judge(
         (Stop::Ended, Ended::Killed(signal)) => Outcome::Crash(Crash::Signal(signal)),
         (Stop::Ended, Ended::Exited(0)) => {
             let refused = after.processes_refused > before.processes_refused;
-            return Ok(believe(&watched.received, compiling, refused));
+            return Ok(believe(watched, compiling, refused));
         }
         (Stop::Ended, Ended::Exited(status)) => Outcome::Crash(Crash::Exit(status)),
     };
@@ -41,13 +41,12 @@ fn call_name(number: i32) -> String {
 }
 
 /// What a child that ended cleanly claims.
-fn believe(received: &[u8], compiling: bool, processes_refused: bool) -> (Outcome, Option<Vec<u8>>) {
-    let limits = &policy::limits().python;
+fn believe(watched: &Watched, compiling: bool, processes_refused: bool) -> (Outcome, Option<Vec<u8>>) {
     let bad = |path: &str, why: String| Outcome::BadAnswer { path: path.to_owned(), why };
-    if received.is_empty() {
+    if watched.received.is_empty() {
         return (Outcome::Crash(Crash::Exit(0)), None);
     }
-    let outcome = match Reply::parse(received) {
+    let outcome = match Reply::parse(&watched.received) {
         Err(e) => bad("$", e.to_string()),
         Ok(Reply::Compiled(code)) if compiling => return (Outcome::Ok(String::new()), Some(code)),
         Ok(Reply::Compiled(_)) => bad("$", "compiled code is no answer".to_owned()),
@@ -56,8 +55,8 @@ fn believe(received: &[u8], compiling: bool, processes_refused: bool) -> (Outcom
         Ok(Reply::Raised(_)) if processes_refused => Outcome::Processes,
         Ok(Reply::Raised(raised)) => Outcome::Error(raised),
         Ok(Reply::Answer(answer)) => {
-            let most = usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX);
-            match json::check(&answer, limits.json_depth_max) {
+            let most = watched.answer_bytes_max;
+            match json::check(&answer, policy::limits().python.json_depth_max) {
                 _ if answer.len() > most => bad("$", format!("more than {most} bytes")),
                 Ok(text) => Outcome::Ok(text.to_owned()),
                 Err(e) => bad(&e.path(), e.why),

@@ -100,8 +100,13 @@ pub(super) fn start_zygote(
     count: u8,
 ) -> Result<Zygote, RunError> {
     let (control, theirs) = socket::pair().map_err(failing("socket pair"))?;
-    let start =
-        Start { mode: options.mode, slots: count, lenient: options.lenient, listening: options.listening };
+    let start = Start {
+        mode: options.mode,
+        slots: count,
+        lenient: options.lenient,
+        listening: options.listening,
+        bandit: options.bandit.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
+    };
     let mut command = Command::new(&options.program);
     command.arg("zygote").args(start.to_args()).env_clear();
     command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::inherit());

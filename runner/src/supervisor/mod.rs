@@ -47,13 +47,23 @@ pub struct Options {
     pub lenient: bool,
     /// Whether denied system calls are named, as a dry run does. The zygote then has no filter of its own.
     pub listening: bool,
+    /// Where bandit's environment keeps its packages, for [`Mode::Lint`].
+    pub bandit: Option<PathBuf>,
 }
 
 impl Options {
     /// For one call at a time in `mode`, started from the running program.
     pub fn new(mode: Mode) -> io::Result<Options> {
         let program = std::env::current_exe()?;
-        Ok(Options { program, mode, calls_max: 1, cgroup: None, lenient: false, listening: false })
+        Ok(Options {
+            program,
+            mode,
+            calls_max: 1,
+            cgroup: None,
+            lenient: false,
+            listening: false,
+            bandit: None,
+        })
     }
 }
 
@@ -226,6 +236,15 @@ impl Supervisor {
         Ok(self.run(request, call, (began, left))?.0)
     }
 
+    /// Has bandit read a source. What it says is the outcome's JSON; anything but `Ok` is no answer.
+    pub fn lint(&self, call: &Call<'_>) -> Result<Report, RunError> {
+        if let Some(outcome) = call::refuse(call) {
+            return Ok(Report::only(outcome));
+        }
+        let began = lock(&self.under_way).ended;
+        Ok(self.run(Request::Lint { source: call.source }, call, (began, call.wall))?.0)
+    }
+
     /// One child, from slot to slot. The second value is the code that it compiled.
     fn run(
         &self,
@@ -333,6 +352,7 @@ impl Supervisor {
             errors: Pipe { end: Some(errors), bytes: Vec::new() },
             listener: None,
             listening: self.options.listening && order.steps.has(Step::Seccomp),
+            answer_bytes_max: self.options.mode.answer_bytes_max(),
         })
     }
 }

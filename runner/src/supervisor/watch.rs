@@ -41,6 +41,7 @@ pub(super) struct Watched {
     pub(super) errors: Pipe,
     pub(super) listener: Option<OwnedFd>,
     pub(super) listening: bool,
+    pub(super) answer_bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -139,8 +140,7 @@ impl Watched {
         if !whole || !self.errors.drain(rest).map_err(failing("reading errors"))? {
             return Ok(Some(Stop::Flood(Stream::Print)));
         }
-        let frames_max =
-            usize::try_from(limits.output_bytes_max).unwrap_or(usize::MAX).max(request_bytes_max());
+        let frames_max = self.answer_bytes_max.max(request_bytes_max());
         let mut buffer = [0; 16_384];
         loop {
             match fd::read(self.frames.as_fd(), &mut buffer) {

@@ -12,12 +12,13 @@ use runner::gate::Gate;
 use runner::queue::Sizes;
 use runner::serve::{self, Service};
 use runner::suite::Finished;
+use runner::supervisor::Supervisor;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{program, supervisor};
 
-struct Server {
+pub(crate) struct Server {
     folder: tempfile::TempDir,
     service: Arc<Service>,
     stop: Option<oneshot::Sender<()>>,
@@ -27,10 +28,14 @@ struct Server {
 impl Server {
     /// A server whose gate has been opened by hand: what the suite proves is another test's business.
     fn start(waiting_max: usize) -> Server {
+        Server::with_linter(waiting_max, Err("this test has no bandit".to_owned()))
+    }
+
+    pub(crate) fn with_linter(waiting_max: usize, linter: Result<Supervisor, String>) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let gate = Gate::open_in(folder.path(), &program()).unwrap();
         let sizes = Sizes { running_max: 2, waiting_max };
-        let service = Arc::new(Service::new(supervisor(Mode::Guarded), gate.clone(), sizes));
+        let service = Arc::new(Service::new(supervisor(Mode::Guarded), linter, gate.clone(), sizes));
         assert!(service.refresh().is_some());
         gate.keep(&Finished { report: Value::Null, attacks: 1, failures: Vec::new() }).unwrap();
         assert_eq!(service.refresh(), None);
@@ -48,7 +53,7 @@ impl Server {
         Server { folder, service, stop: Some(stop), thread: Some(thread) }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
 
@@ -71,7 +76,7 @@ impl Drop for Server {
 }
 
 /// Status, body and headers of one exchange.
-fn exchange(socket: &Path, line: &str, body: &str) -> (u16, Value, String) {
+pub(crate) fn exchange(socket: &Path, line: &str, body: &str) -> (u16, Value, String) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let request = format!(
         "{line} HTTP/1.1\r\nHost: runner\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",

@@ -6,6 +6,7 @@ mod bad_input;
 mod bridge;
 mod egress;
 mod feeds;
+mod lint;
 mod live_headers;
 mod nginx_config;
 mod pages;
