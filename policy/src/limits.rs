@@ -30,6 +30,8 @@ pub struct Limits {
     pub publish: Publish,
     pub http: Http,
     pub save: Save,
+    pub api: Api,
+    pub rate: Rate,
     pub python: Python,
     pub security: Security,
 }
@@ -82,7 +84,19 @@ groups! {
         hsts_seconds: u32, asset_cache_seconds: u32,
     }
     /// Player saves.
-    Save { code_symbols: u32, word_letters: u32, body_bytes_max: u32, idle_years_max: u32, passphrase_rounds: u32 }
+    Save {
+        code_symbols: u32, word_letters: u32, body_bytes_max: u32, json_depth_max: u32, idle_years_max: u32,
+        day_bytes_max: u64, word_tries_max: u32, word_wait_seconds_min: u32, word_wait_seconds_max: u32,
+        word_hash_cost: u32, passphrase_rounds: u32,
+    }
+    /// The process behind `/api/`.
+    Api {
+        connections_max: usize, headers_seconds_max: u32, body_seconds_max: u32, headers_bytes_max: usize,
+        writes_waiting_max: usize, writes_together_max: usize, words_checked_max: usize,
+        words_watched_max: usize, answer_seconds_max: u32, stop_seconds_max: u32,
+    }
+    /// What nginx lets through per network address.
+    Rate { saves_per_minute_max: u32, saves_burst_max: u32, calls_per_minute_max: u32, calls_burst_max: u32 }
     /// One call of a Python function.
     Python {
         memory_bytes_max: u64, cpus_max: f64, processes_max: u32, wall_seconds_max: u32, tmp_bytes_max: u64,
