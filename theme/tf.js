@@ -1,21 +1,12 @@
-/* tf.js: the work's end of tinyfiles. Paste it into the first script of a work. It talks to the page around the work,
-   which grants what work.json declares. Every promise that fails fails with an Error that has a `type`: "alone" (no
-   page around), "undeclared", "unavailable", "too-large", "too-fast", "bad-request", "unknown-method".
-
-   TF.ready                    -> { capabilities: ["save_api", …] }
-   TF.save(state)              -> { code }            what JSON can hold
-   TF.load(code?)              -> state, or null      without a code: the save of this visit
-   TF.backend(inputs)          -> what run(inputs) returned
-   TF.pointerLock()               from a click; then TF.onpointer(dx, dy), TF.onpointerbutton(button, down)
-   TF.pointerUnlock()             TF.onpointerlost() when the player took it back */
+/* tf.js, a work's end of tinyfiles: paste it into the first script. It asks the page around the work for what work.json
+   declares. What fails, fails with an Error that has a `type`. All types and signatures: /src/tf.d.ts */
 (() => {
   "use strict";
-  const waiting = new Map();
-  let port = null, last = 0;
-  const failure = (type, message) => Object.assign(new Error(message), { type });
+  const waiting = new Map(), problem = (message, more) => Object.assign(new Error(message), more);
+  let port, last = 0;
 
   const ready = new Promise((resolve, reject) => {
-    const alone = () => reject(failure("alone", "This work is not inside its page."));
+    const alone = () => reject(problem("This work is not in its page.", { type: "alone" }));
     if (parent === self) return alone();
     const timer = setTimeout(alone, 3000);
     addEventListener("message", function greeted({ source, data, ports }) {
@@ -31,15 +22,13 @@
   ready.catch(() => {});
 
   function receive({ data }) {
-    const { id, method, params, result, error } = JSON.parse(data);
+    const { id, method, params, result, error } = JSON.parse(data), call = waiting.get(id);
     if (method === "pointer.move") TF.onpointer?.(params.dx, params.dy);
     if (method === "pointer.button") TF.onpointerbutton?.(params.button, params.down);
     if (method === "pointer.lost") TF.onpointerlost?.();
-    const call = waiting.get(id);
-    if (!call) return;
     waiting.delete(id);
-    if (error) call.reject(failure(error.data?.type, error.message));
-    else call.resolve(result);
+    if (error) call?.reject(problem(error.message, error.data));
+    else call?.resolve(result);
   }
 
   async function ask(method, params = {}) {
@@ -50,37 +39,50 @@
     });
   }
 
+  let saves; // itself: then its storage is not
   const TF = globalThis.TF = {
     ready,
-    save: state => ask("save.put", { state }),
-    load: async code => (await ask("save.get", { code })).state ?? null,
+    save: state => (saves = true, ask("save.put", { state })),
+    load: async code => (await ask("save.get", { code })).state,
     backend: inputs => ask("backend.call", { inputs }),
     pointerLock: () => ask("pointer.lock"),
     pointerUnlock: () => ask("pointer.unlock"),
     onpointer: null, onpointerbutton: null, onpointerlost: null,
   };
 
-  // Where the browser refuses storage, one in memory: a game written for localStorage runs, and forgets.
-  for (const name of ["localStorage", "sessionStorage"]) {
-    try { if (globalThis[name]) continue; } catch { /* an opaque origin */ }
-    const kept = new Map();
-    const storage = Object.create({
-      getItem: key => kept.get(String(key)) ?? null,
-      setItem: (key, value) => { kept.set(String(key), String(value)); },
-      removeItem: key => { kept.delete(String(key)); },
-      clear: () => kept.clear(),
-      key: n => [...kept.keys()][n] ?? null,
-      get length() { return kept.size; },
-    });
-    const value = new Proxy(storage, {
-      get: (target, key) => key in target ? target[key] : kept.get(key),
-      set: (target, key, given) => { kept.set(String(key), String(given)); return true; },
-      has: (target, key) => kept.has(key) || key in target,
-      deleteProperty: (target, key) => { kept.delete(key); return true; },
-      ownKeys: () => [...kept.keys()],
-      getOwnPropertyDescriptor: (target, key) => kept.has(key)
-        ? { value: kept.get(key), writable: true, enumerable: true, configurable: true } : undefined,
-    });
-    Object.defineProperty(globalThis, name, { value, configurable: true });
+  // Where the browser has no storage, one in memory. The page names the frame after the save, so that a game written for
+  // localStorage finds it at once. What it stores goes to the page, which saves it when the player wants.
+  let given, timer;
+  try { given = JSON.parse(name.slice(3)).localStorage; } catch { /* no save yet */ }
+  function keep() {
+    clearTimeout(timer);
+    timer = 0;
+    const state = { localStorage };
+    name = "tf:" + JSON.stringify(state); // for a work that loads itself again
+    if (!saves) ready.then(r => r.capabilities.includes("save_api") && ask("save.put", { state, unasked: true })).catch(() => {});
+  }
+  const storage = (kept, changed) => new Proxy({
+    getItem: key => kept.get(`${key}`) ?? null,
+    setItem: (key, value) => { kept.set(`${key}`, `${value}`); changed(); },
+    removeItem: key => { kept.delete(`${key}`) && changed(); },
+    clear: () => { kept.clear(); changed(); },
+    key: n => [...kept.keys()][n] ?? null,
+  }, {
+    get: (to, key) => key === "length" ? kept.size : to[key] ?? kept.get(key),
+    set: (to, key, value) => (to.setItem(key, value), true),
+    has: (to, key) => key in to || kept.has(key),
+    deleteProperty: (to, key) => (to.removeItem(key), true),
+    ownKeys: () => [...kept.keys()],
+    getOwnPropertyDescriptor: (to, key) => kept.has(key)
+      ? { value: kept.get(key), writable: true, enumerable: true, configurable: true } : undefined,
+  });
+  const shim = (name, kept, changed) => {
+    try { if (globalThis[name]) return; } catch { /* an opaque origin */ }
+    Object.defineProperty(globalThis, name, { value: storage(kept, changed), configurable: true });
+    return true;
+  };
+  shim("sessionStorage", new Map(), () => {});
+  if (shim("localStorage", new Map(Object.entries(given ?? {})), () => { timer ||= setTimeout(keep, 500); })) {
+    addEventListener("pagehide", () => timer && keep());
   }
 })();

@@ -74,7 +74,8 @@ groups! {
     /// Messages between a work and the page around it.
     Bridge {
         message_bytes_max: u32, messages_per_second_max: u32, messages_burst_max: u32, messages_refused_max: u32,
-        dialogs_in_a_row_max: u32, focus_thefts_max: u32,
+        dialogs_in_a_row_max: u32, focus_thefts_max: u32, saves_per_minute_max: u32, loads_per_minute_max: u32,
+        autosave_seconds_min: u32, python_calls_waiting_max: u32, request_seconds_max: u32,
     }
     /// What `sitegen` keeps.
     Publish { trees_kept_min: usize, asset_retention_days: u32 }

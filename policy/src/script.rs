@@ -14,20 +14,43 @@ pub fn host_script() -> String {
     for capability in Capability::ALL {
         let _ = writeln!(text, "  {}: {:?},", capability.key(), grants().grant(capability).methods);
     }
-    let (bridge, site) = (&limits().bridge, &limits().site);
-    let _ = write!(
-        text,
-        "}};\n\nexport const limits = {{\n  messageBytesMax: {},\n  messagesPerSecondMax: {},\n  messagesBurstMax: {},\n  \
-         messagesRefusedMax: {},\n  dialogsInARowMax: {},\n  focusTheftsMax: {},\n  hiddenSecondsMax: {},\n  loadSecondsMax: {},\n}};\n",
-        bridge.message_bytes_max,
-        bridge.messages_per_second_max,
-        bridge.messages_burst_max,
-        bridge.messages_refused_max,
-        bridge.dialogs_in_a_row_max,
-        bridge.focus_thefts_max,
-        site.hidden_seconds_max,
-        site.load_seconds_max,
-    );
+    let (bridge, site, save) = (&limits().bridge, &limits().site, &limits().save);
+    let groups: [(&str, &[(&str, u32)]); 2] = [
+        (
+            "limits",
+            &[
+                ("messageBytesMax", bridge.message_bytes_max),
+                ("messagesPerSecondMax", bridge.messages_per_second_max),
+                ("messagesBurstMax", bridge.messages_burst_max),
+                ("messagesRefusedMax", bridge.messages_refused_max),
+                ("dialogsInARowMax", bridge.dialogs_in_a_row_max),
+                ("focusTheftsMax", bridge.focus_thefts_max),
+                ("savesPerMinuteMax", bridge.saves_per_minute_max),
+                ("loadsPerMinuteMax", bridge.loads_per_minute_max),
+                ("autosaveSecondsMin", bridge.autosave_seconds_min),
+                ("pythonCallsWaitingMax", bridge.python_calls_waiting_max),
+                ("requestSecondsMax", bridge.request_seconds_max),
+                ("hiddenSecondsMax", site.hidden_seconds_max),
+                ("loadSecondsMax", site.load_seconds_max),
+            ],
+        ),
+        (
+            "saves",
+            &[
+                ("bodyBytesMax", save.body_bytes_max),
+                ("wordLetters", save.word_letters),
+                ("passphraseRounds", save.passphrase_rounds),
+                ("idleYearsMax", save.idle_years_max),
+            ],
+        ),
+    ];
+    for (group, rows) in groups {
+        let _ = writeln!(text, "}};\n\nexport const {group} = {{");
+        for (name, value) in rows {
+            let _ = writeln!(text, "  {name}: {value},");
+        }
+    }
+    text.push_str("};\n");
     text
 }
 
@@ -38,5 +61,7 @@ mod tests {
         let text = super::host_script();
         assert!(text.contains("  pointer_lock: [\"pointer.lock\", \"pointer.unlock\"],\n"), "{text}");
         assert!(text.contains("  audio: [],\n") && text.contains("  hiddenSecondsMax: 120,\n"), "{text}");
+        assert!(text.contains("};\n\nexport const saves = {\n  bodyBytesMax: 262144,\n"), "{text}");
+        assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
     }
 }

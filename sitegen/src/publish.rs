@@ -292,9 +292,11 @@ impl<'a> Build<'a> {
         files.extend(feeds::sitemap(config, &self.sitemap)?);
         files.push(("robots.txt".to_owned(), feeds::robots(config).into_bytes()));
         files.push((".well-known/security.txt".to_owned(), feeds::security_txt(config).into_bytes()));
-        // The attacks that the runner is tried with, to be read by anyone.
-        let suite = config.source.join("runner/src/python-test-suite.py");
-        files.push(("src/python-test-suite.py".to_owned(), read_text(&suite)?.into_bytes()));
+        // Sources for everyone: the attacks that the runner is tried with, the work's end of the bridge and its types.
+        for file in ["runner/src/python-test-suite.py", "theme/tf.js", "theme/types/tf.d.ts"] {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            files.push((format!("src/{name}"), read_text(&config.source.join(file))?.into_bytes()));
+        }
         files.push(("schema/work.schema.json".to_owned(), catalog::manifest::SCHEMA.as_bytes().to_vec()));
         for (path, bytes) in files {
             let compressible = !matches!(

@@ -2,24 +2,13 @@
 // work declared, within the limits of the policy, and treats everything that arrives as hostile.
 
 import { limits, methods } from "./policy.js";
+import { Refusal } from "./refusal.js";
 
-/** Error codes by type; JSON-RPC's own where it has one. */
-const CODES = {
-  "bad-request": -32600, "unknown-method": -32601, undeclared: -32001, "too-large": -32002, "too-fast": -32003,
-  unavailable: -32004,
-};
+/** Error codes of JSON-RPC by type; every other type has the one that is left to applications. */
+const CODES = new Map([["bad-request", -32600], ["unknown-method", -32601]]);
+const OTHER_CODE = -32000;
 
-/** @typedef {keyof typeof CODES} RefusalType */
 /** @typedef {(params: Record<string, unknown>) => unknown} Handler answers, or throws a Refusal */
-
-/** A refusal with a sentence that a player can be shown. */
-export class Refusal extends Error {
-  /** @param {RefusalType} type @param {string} message */
-  constructor(type, message) {
-    super(message);
-    this.type = type;
-  }
-}
 
 export class Bridge {
   /** @type {MessagePort | null} */
@@ -99,13 +88,14 @@ export class Bridge {
       const request = parse(data);
       id = request.id;
       const result = await this.#handler(request.method)(request.params);
-      if (id !== null) port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, result: result ?? {} }));
+      if (id !== null) port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, result: result === undefined ? {} : result }));
     } catch (problem) {
-      const { type, message } = problem instanceof Refusal ? problem
+      const { type, message, details } = problem instanceof Refusal ? problem
         : new Refusal("unavailable", "Something went wrong in the page around the work.");
       // What comes too fast is not answered one for one: the answers would be a flood of our own.
       if (!admitted && this.#refused % limits.messagesBurstMax !== 1) return;
-      port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, error: { code: CODES[type], message, data: { type } } }));
+      const error = { code: CODES.get(type) ?? OTHER_CODE, message, data: { ...details, type } };
+      port.postMessage(JSON.stringify({ jsonrpc: "2.0", id, error }));
     }
   }
 

@@ -1,10 +1,10 @@
 // The stage: the frame scaled to fit and never cropped, full screen, also where the browser has none for elements, and
 // pointer lock.
 
-import { Refusal } from "./bridge.js";
+import { Refusal } from "./refusal.js";
 
 /** What lies around the stage and must not be reached while the stage covers it. */
-const AROUND = ".top, .bottom, .skip, .work > .head, .bar, .about, .related";
+const AROUND = ".top, .bottom, .skip, .work > .head, .bar, .saves, .about, .related";
 
 /**
  * @param {HTMLElement} stage with the work's natural size in `data-width` and `data-height`, if it has one

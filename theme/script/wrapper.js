@@ -1,7 +1,8 @@
 // The page around a work: starts it in a fresh frame when asked to, keeps it in its place, and says what happens.
 
-import { Bridge, Refusal } from "./bridge.js";
+import { Bridge } from "./bridge.js";
 import { keepFocus, watchDialogs } from "./focus.js";
+import { makeKeeping } from "./keeping.js";
 import { limits } from "./policy.js";
 import { makePointer, makeStage } from "./stage.js";
 
@@ -11,6 +12,8 @@ const [play, stop, restart, fill, leave] = ["play", "stop", "restart", "fill", "
   .map(id => /** @type {HTMLButtonElement} */ (find(id)));
 const { src = "", title = "", sandbox = "", allow = "", referrerpolicy = "", capabilities = "" } = stage.dataset;
 
+const declared = capabilities.split(" ").filter(Boolean);
+
 /** @type {HTMLIFrameElement | null} */
 let frame = null;
 /** @type {Bridge | null} */
@@ -18,18 +21,12 @@ let bridge = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let loadTimer;
 
-const closed = (/** @type {string} */ sentence) => () => { throw new Refusal("unavailable", sentence); };
 const pointer = makePointer(stage, (method, params) => bridge?.notify(method, params), locked => {
   tell(locked ? "The work follows your pointer. Escape gives it back." : "Playing. The pointer is yours again.");
 });
+const keeping = makeKeeping(new URL(src).pathname.slice(1, -1), declared, tell, why => { start(); tell(why); });
 /** @type {Record<string, import("./bridge.js").Handler>} */
-const handlers = {
-  "pointer.lock": pointer.lock,
-  "pointer.unlock": pointer.unlock,
-  "save.put": closed("Saves are not open yet. Your progress lasts until the frame is closed."),
-  "save.get": closed("Saves are not open yet, so there is nothing to load."),
-  "backend.call": closed("Python is not open yet. The work goes on without it."),
-};
+const handlers = { "pointer.lock": pointer.lock, "pointer.unlock": pointer.unlock, ...keeping.handlers };
 const focus = keepFocus(stage, () => frame, () => end("The work kept taking the keyboard from this page, so it was stopped."));
 watchDialogs(() => frame, focus, () => end("The work opened one dialog after another, so it was stopped."));
 const { fit, fill: toggleFull, end: endFull } = makeStage(stage, leave, () => { if (frame) focus.give(); });
@@ -47,6 +44,7 @@ function start() {
   frame.setAttribute("sandbox", sandbox);
   frame.setAttribute("allow", allow);
   frame.setAttribute("referrerpolicy", referrerpolicy);
+  frame.name = keeping.nameForFrame();
   frame.src = src;
   frame.addEventListener("load", () => {
     clearTimeout(loadTimer);
@@ -56,7 +54,7 @@ function start() {
     frame?.blur(); // the keys of a frame that was focused while empty go nowhere (Chromium)
     focus.give();
   });
-  bridge = new Bridge(capabilities.split(" ").filter(Boolean), handlers,
+  bridge = new Bridge(declared, handlers,
     () => end("The work sent more messages than this page can read, so it was stopped."));
   loadTimer = setTimeout(late, limits.loadSecondsMax * 1000);
   tell("Loading…");

@@ -7,6 +7,17 @@ export const limits: {
   messagesRefusedMax: number;
   dialogsInARowMax: number;
   focusTheftsMax: number;
+  savesPerMinuteMax: number;
+  loadsPerMinuteMax: number;
+  autosaveSecondsMin: number;
+  pythonCallsWaitingMax: number;
+  requestSecondsMax: number;
   hiddenSecondsMax: number;
   loadSecondsMax: number;
+};
+export const saves: {
+  bodyBytesMax: number;
+  wordLetters: number;
+  passphraseRounds: number;
+  idleYearsMax: number;
 };
