@@ -175,6 +175,7 @@ export function makeDrawer(root, visit, restart) {
     input("load-word").focus();
   }
 
+  /** @type {HTMLDetailsElement} */ (part("load-part")).open = visit.json === null;
   return {
     show,
     /** Opens the form for a code that a work could not load by itself. @param {string} code @param {string} why */

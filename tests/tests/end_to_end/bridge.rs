@@ -53,7 +53,7 @@ async fn a_work_is_answered_by_what_it_declares() -> Result<()> {
     let browser = Browser::open(HOSTS, (1280, 800)).await?;
     for (name, expected) in [
         ("none", json!([{"capabilities": []}, "undeclared", "undeclared", "undeclared"])),
-        ("saves", json!([{"capabilities": ["save_api"]}, "unavailable", "undeclared", "undeclared"])),
+        ("saves", json!([{"capabilities": ["save_api"]}, "unreachable", "undeclared", "undeclared"])),
     ] {
         play(&browser, &here, name).await?;
         assert_eq!(until(&browser, "return window.answers ?? null").await?, expected, "{name}");
