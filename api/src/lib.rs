@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! main -> server -> route -> saves::http -> saves::words, saves::store -> db
-//!                         -> health
+//!                         -> python::http -> works, python::runner
+//!                         -> openapi, health
 //!         problem: every refusal by name, and the only place that knows statuses of refusals
 //! ```
 //!
@@ -12,6 +13,8 @@
 //! | [`route`] | the table of addresses and methods |
 //! | [`problem`], [`answer`], [`body`] | what is answered, and how a body is read |
 //! | [`saves`] | the save endpoints, the words, the store with its one writer |
+//! | [`python`], [`works`] | calls of the functions of published works |
+//! | [`json`], [`openapi`] | whether bytes are JSON; the API's own description |
 //! | [`metrics`] | counters, read through a socket of their own |
 //! | [`db`] | how a database is opened |
 //!
@@ -22,10 +25,14 @@ pub mod answer;
 pub mod app;
 pub mod body;
 pub mod db;
+pub mod json;
 pub mod metrics;
+pub mod openapi;
 pub mod problem;
+pub mod python;
 pub mod route;
 pub mod saves;
 pub mod server;
+pub mod works;
 
 pub use app::App;

@@ -6,13 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use api::metrics::Metrics;
-use api::saves::budget::Budget;
-use api::saves::words::Secret;
-use api::saves::{Store, Words, store};
+use api::app::Prepared;
 use api::{App, answer, route, server};
 use clap::{Parser, Subcommand};
-use policy::{Config, limits};
+use policy::Config;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -64,27 +61,13 @@ fn main() -> ExitCode {
 
 fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> anyhow::Result<()> {
     let data = &config.data;
-    let folder = data.join("saves");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let api = &limits().api;
-    let sizes = store::Sizes {
-        waiting_max: api.writes_waiting_max,
-        together_max: api.writes_together_max,
-        tries: limits().save.word_tries_max,
-    };
-    let opened = Store::open(&folder.join("saves.db"), sizes, cores)?;
-    let secret = secret(&data.join("word.secret"), &opened)?;
+    let prepared = Prepared::open(data, cores)?;
     let socket = socket.unwrap_or_else(|| data.join("api.sock"));
     let admin = admin.unwrap_or_else(|| data.join("api-admin.sock"));
     let (listener, admin_listener) = (bind(&socket)?, bind(&admin)?);
-    let (saves, writer) = opened.start().context("cannot start the writer")?;
-    let app = Arc::new(App {
-        saves,
-        words: Words::new(secret, limits().save.word_hash_cost),
-        budget: Budget::new(limits().save.day_bytes_max),
-        metrics: Metrics::default(),
-    });
+    let (app, writer) = prepared.start().context("cannot start the writer of the saves")?;
+    let app = Arc::new(app);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build()?;
     runtime.block_on(run(Arc::clone(&app), listener, admin_listener))?;
     drop(runtime);
@@ -144,40 +127,4 @@ fn bind(path: &Path) -> anyhow::Result<std::os::unix::net::UnixListener> {
         .with_context(|| format!("cannot bind {shown} (a socket's path has at most 107 bytes)"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// The secret that keys words: read, or made where no word has been stored yet.
-fn secret(path: &Path, opened: &store::Opened) -> anyhow::Result<Secret> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let shown = path.display();
-    match std::fs::read(path) {
-        Ok(bytes) => {
-            let bytes = bytes
-                .try_into()
-                .ok()
-                .with_context(|| format!("{shown} is not a secret of {} bytes", Secret::BYTES))?;
-            Ok(Secret::new(bytes))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if opened.has_words()? {
-                bail!(
-                    "{shown} is missing, and without it no word of a save can be checked; put the file back from where it is kept"
-                );
-            }
-            let mut bytes = [0; Secret::BYTES];
-            getrandom::fill(&mut bytes).context("no random bytes")?;
-            let mut options = std::fs::OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-                .with_context(|| format!("cannot write {shown}"))?;
-            file.write_all(&bytes)
-                .and_then(|()| file.sync_all())
-                .with_context(|| format!("cannot write {shown}"))?;
-            Ok(Secret::new(bytes))
-        }
-        Err(error) => Err(error).with_context(|| format!("cannot read {shown}")),
-    }
 }

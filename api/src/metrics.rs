@@ -21,9 +21,14 @@ pub const WORK: &str = "tinyfiles-work";
 pub struct Work(String);
 
 impl Work {
-    /// The work that a request names.
-    pub fn of(_app: &App, _headers: &HeaderMap) -> Option<Self> {
-        None
+    /// The work that a request names, if it is published.
+    pub fn of(app: &App, headers: &HeaderMap) -> Option<Self> {
+        let name = headers.get(WORK)?.to_str().ok()?;
+        let (creator, slug) = name.split_once('/')?;
+        let work = Self(name.to_owned());
+        let known = lock(&app.metrics.works).contains_key(&work);
+        let published = || app.works.published(&creator.parse().ok()?, &slug.parse().ok()?).ok()?;
+        (known || published().is_some()).then_some(work)
     }
 }
 

@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::answer::{self, Answer};
 use crate::body::BodyError;
+use crate::json::JsonError;
+use crate::python::{self, Ending};
 use crate::saves::Refusal;
 
 /// Declares the kinds of problems: variant, name, status, title.
@@ -71,6 +73,32 @@ kinds! {
     TooDeep = "too-deep", UNPROCESSABLE_ENTITY, "This JSON is nested too deep";
     /// No If-Match and no If-None-Match.
     PreconditionRequired = "precondition-required", PRECONDITION_REQUIRED, "Say which save this replaces";
+    /// A work that is not there, or has no function.
+    PythonUnknown = "python-unknown", NOT_FOUND, "There is no such function";
+    /// The inputs of a function, by their size.
+    InputsTooLarge = "python-inputs", PAYLOAD_TOO_LARGE, "These inputs cannot be given to a function";
+    /// The inputs of a function, by what they are.
+    BadInputs = "python-inputs", UNPROCESSABLE_ENTITY, "These inputs cannot be given to a function";
+    /// Python is closed.
+    PythonClosed = "python-closed", SERVICE_UNAVAILABLE, "Python is closed";
+    /// The queue of calls.
+    PythonBusy = "python-busy", SERVICE_UNAVAILABLE, "Too many calls at once";
+    /// A call that took too long.
+    PythonTimeout = "python-timeout", GATEWAY_TIMEOUT, "The function took too long";
+    /// A call that needed too much.
+    PythonMemory = "python-memory", BAD_GATEWAY, "The function needed too much memory";
+    /// A call with too many threads.
+    PythonProcesses = "python-processes", BAD_GATEWAY, "The function started too many threads";
+    /// A call that wrote too much.
+    PythonOutput = "python-output", BAD_GATEWAY, "The function wrote too much";
+    /// A call that returned something else than JSON.
+    PythonBadAnswer = "python-bad-answer", BAD_GATEWAY, "The function's answer is not JSON";
+    /// A call of a forbidden system call.
+    PythonDenied = "python-denied", BAD_GATEWAY, "The function did something forbidden";
+    /// A call that died.
+    PythonCrash = "python-crash", BAD_GATEWAY, "The function's process died";
+    /// A call that raised.
+    PythonError = "python-error", BAD_GATEWAY, "The function raised an error";
     /// Answered by nginx: too many requests from an address.
     Rate = "rate", TOO_MANY_REQUESTS, "Too many requests";
     /// More at once than is taken.
@@ -165,9 +193,12 @@ impl From<Refusal> for Problem {
             Refusal::NoPrecondition => plain(Kind::PreconditionRequired)
                 .detail("A new save needs `If-None-Match: *`; changing or deleting one needs `If-Match` with its tag."),
             Refusal::BadType(why) => plain(Kind::UnsupportedType).detail(why),
-            Refusal::NotJson(why) => plain(Kind::NotJson).detail(why),
-            Refusal::TooDeep { levels_max } => {
-                plain(Kind::TooDeep).detail(format!("At most {levels_max} levels are taken."))
+            Refusal::BadJson(error) => {
+                let (kind, detail) = match error {
+                    JsonError::Not(_) => (Kind::NotJson, about(&error)),
+                    JsonError::TooDeep { .. } => (Kind::TooDeep, about(&error)),
+                };
+                plain(kind).detail(detail)
             }
             Refusal::WrongWord { tries_left, wait_seconds } => plain(Kind::WrongWord)
                 .member("attempts_left", tries_left)
@@ -187,18 +218,85 @@ impl From<Refusal> for Problem {
     }
 }
 
+/// What is wrong with JSON, in a sentence.
+fn about(error: &JsonError) -> String {
+    match error {
+        JsonError::Not(place) => place.clone(),
+        JsonError::TooDeep { levels_max } => format!("At most {levels_max} levels are taken."),
+    }
+}
+
+impl From<python::Refusal> for Problem {
+    fn from(refusal: python::Refusal) -> Self {
+        use python::Refusal;
+        let plain = Problem::from;
+        match refusal {
+            Refusal::Unknown => plain(Kind::PythonUnknown)
+                .detail("No published work at this address declares a Python function."),
+            Refusal::BadType => plain(Kind::UnsupportedType).detail("Inputs are application/json."),
+            Refusal::BadInputs(error) => plain(Kind::BadInputs).detail(about(&error)),
+            Refusal::Closed(why) => plain(Kind::PythonClosed).detail(why).retry_after(60),
+            Refusal::Busy => plain(Kind::PythonBusy).retry_after(1),
+            Refusal::Raised { kind, message, line } => plain(Kind::PythonError)
+                .member("error_type", kind)
+                .member("message", message)
+                .member("line", line),
+            Refusal::Ended { how, sentence } => plain(match how {
+                Ending::Timeout => Kind::PythonTimeout,
+                Ending::Memory => Kind::PythonMemory,
+                Ending::Processes => Kind::PythonProcesses,
+                Ending::Output => Kind::PythonOutput,
+                Ending::BadAnswer => Kind::PythonBadAnswer,
+                Ending::Denied => Kind::PythonDenied,
+                Ending::Crash => Kind::PythonCrash,
+            })
+            .detail(sentence),
+            Refusal::Failed => plain(Kind::Internal),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_stable_words_and_come_once() {
-        let mut names: Vec<&str> = Kind::ALL.iter().map(|k| k.name()).collect();
-        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')), "{names:?}");
+        let mut names: Vec<_> = Kind::ALL.iter().map(|k| (k.name(), k.status())).collect();
+        assert!(
+            names.iter().all(|(n, _)| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')),
+            "{names:?}"
+        );
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.iter().all(|k| k.status().is_client_error() || k.status().is_server_error()));
+    }
+
+    /// The page is where a `type` leads.
+    #[test]
+    fn the_problems_page_explains_each_of_them() {
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../content/pages/problems.md"))
+                .unwrap();
+        let mut explained: Vec<(String, Vec<u16>)> = Vec::new();
+        for section in page.split("\n### ").skip(1) {
+            let (name, text) = section.split_once('\n').unwrap();
+            let statuses = text.trim_start().split('·').next().unwrap();
+            let statuses = statuses.split("**").filter_map(|s| s.parse().ok()).collect();
+            assert!(text.contains("What to do:"), "{name}");
+            explained.push((name.to_owned(), statuses));
+        }
+        let mut known: Vec<(String, Vec<u16>)> = Vec::new();
+        for kind in Kind::ALL {
+            match known.iter_mut().find(|(n, _)| n == kind.name()) {
+                Some((_, statuses)) => statuses.push(kind.status().as_u16()),
+                None => known.push((kind.name().to_owned(), vec![kind.status().as_u16()])),
+            }
+        }
+        explained.sort();
+        known.sort();
+        assert_eq!(explained, known);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Method, Request};
 
 use crate::answer::{self, Answer};
 use crate::problem::{Kind, Problem};
-use crate::{App, saves};
+use crate::{App, openapi, python, saves};
 
 type Handling = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
@@ -74,7 +74,17 @@ routes! {
     DELETE "/api/saves/{key}" "delete_save" => saves::http::delete,
         [BadKey, BadWord, BadPrecondition, WrongWord, WordWait, NotFound, NewerSave, PreconditionRequired, Busy,
          StorageFull, Rate, Internal];
+    POST "/api/python/{creator}/{work}" "call_python" => python::http::call,
+        [PythonUnknown, SlowBody, InputsTooLarge, UnsupportedType, BadInputs, PythonClosed, PythonBusy, PythonTimeout,
+         PythonMemory, PythonProcesses, PythonOutput, PythonBadAnswer, PythonDenied, PythonCrash, PythonError, Rate,
+         Internal];
     GET "/api/health" "health" => health, [];
+    GET "/api/openapi.json" "openapi" => describe, [];
+}
+
+/// What there is.
+async fn describe(_app: Arc<App>, _call: Call) -> Result<Answer, Problem> {
+    Ok(answer::ok("application/json", openapi::document().to_string()))
 }
 
 /// Whether it serves.
@@ -154,8 +164,10 @@ mod tests {
     fn a_route_is_in_the_table_once() {
         let mut names: Vec<&str> = ROUTES.iter().map(|r| r.name).collect();
         let mut addresses: Vec<_> = ROUTES.iter().map(|r| (r.method.as_str(), r.path)).collect();
-        (names.sort_unstable(), addresses.sort_unstable());
-        (names.dedup(), addresses.dedup());
+        names.sort_unstable();
+        addresses.sort_unstable();
+        names.dedup();
+        addresses.dedup();
         assert_eq!((names.len(), addresses.len()), (ROUTES.len(), ROUTES.len()));
     }
 }

@@ -28,6 +28,7 @@ const RESERVED: &[&str] = &[
     "preview",
     "preview-files",
     "privacy",
+    "problems",
     "python",
     "python-status",
     "review",

@@ -94,7 +94,7 @@ groups! {
     Api {
         connections_max: usize, headers_seconds_max: u32, body_seconds_max: u32, headers_bytes_max: usize,
         writes_waiting_max: usize, writes_together_max: usize, words_checked_max: usize,
-        words_watched_max: usize, answer_seconds_max: u32, stop_seconds_max: u32,
+        words_watched_max: usize, call_seconds_max: u32, runner_answer_bytes_max: usize, answer_seconds_max: u32, stop_seconds_max: u32,
     }
     /// What nginx lets through per network address.
     Rate { saves_per_minute_max: u32, saves_burst_max: u32, calls_per_minute_max: u32, calls_burst_max: u32 }

@@ -10,12 +10,12 @@ use policy::limits;
 
 use super::store::{Change, Head, NewWord};
 use super::words::Word;
-use super::{Key, Position, Refusal, Revision, Today, json};
+use super::{Key, Position, Refusal, Revision, Today};
 use crate::answer::{self, Answer};
-use crate::body;
+use crate::metrics::Work;
 use crate::problem::Problem;
 use crate::route::Call;
-use crate::{App, metrics::Work};
+use crate::{App, body, json};
 
 /// The header with the word.
 pub const WORD: &str = "save-word";
@@ -51,7 +51,7 @@ async fn replace(app: &App, call: Call) -> Result<(Answer, usize), Problem> {
     let position = position(call.headers())?;
     let bytes = body::read(call.into_body(), limits().save.body_bytes_max as usize).await?;
     if position == Position::Plaintext {
-        json::check(&bytes, limits().save.json_depth_max)?;
+        json::check(&bytes, limits().save.json_depth_max).map_err(Refusal::BadJson)?;
     }
     let head = app.saves.head(&key)?;
     if let Some(head) = &head {

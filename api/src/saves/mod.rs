@@ -6,13 +6,11 @@
 //! | [`words`] | the four letters that may guard a plaintext save: tries, waits, bcrypt |
 //! | [`store`] | the records: readers in parallel, one writer that commits in groups |
 //! | [`budget`] | how much may be saved in a day |
-//! | [`json`] | whether a plaintext save is JSON, and how deep |
 //!
 //! Nothing here knows HTTP statuses; a [`Refusal`] says why, `problem` says how.
 
 pub mod budget;
 pub mod http;
-pub mod json;
 pub mod store;
 pub mod words;
 
@@ -21,6 +19,8 @@ use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
+
+use crate::json::JsonError;
 
 pub use store::Store;
 pub use words::Words;
@@ -116,13 +116,8 @@ pub enum Refusal {
     NoPrecondition,
     /// A content type or encoding that is not taken.
     BadType(&'static str),
-    /// A plaintext save that is not JSON.
-    NotJson(String),
-    /// JSON that is nested too deep.
-    TooDeep {
-        /// The levels that are taken.
-        levels_max: u32,
-    },
+    /// A plaintext save that is not JSON, or nested too deep.
+    BadJson(JsonError),
     /// The word is wrong or missing.
     WrongWord {
         /// Wrong words that still cost no wait.

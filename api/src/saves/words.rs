@@ -10,6 +10,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,10 +52,52 @@ impl Secret {
     /// One block of SHA-256.
     pub const BYTES: usize = 64;
 
-    /// A secret of these bytes.
-    pub fn new(bytes: [u8; Secret::BYTES]) -> Self {
-        Self(bytes)
+    /// Reads the secret at `path`, or makes one, unless a word was keyed with the one that should be there.
+    pub fn open(path: &Path, has_words: bool) -> Result<Self, SecretError> {
+        let at = |source| SecretError::Io { path: path.to_owned(), source };
+        match fs::read(path) {
+            Ok(bytes) => {
+                bytes.try_into().map(Self).map_err(|_| SecretError::Damaged { path: path.to_owned() })
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(error)),
+            Err(_) if has_words => Err(SecretError::Missing { path: path.to_owned() }),
+            Err(_) => {
+                let mut bytes = [0; Self::BYTES];
+                getrandom::fill(&mut bytes).map_err(|e| at(io::Error::other(e)))?;
+                let mut file =
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(at)?;
+                file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(at)?;
+                Ok(Self(bytes))
+            }
+        }
     }
+}
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// It cannot be read or written.
+    #[error("cannot read or write {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It has another length.
+    #[error("{path} is not a secret of {} bytes; put the file back from where it is kept", Secret::BYTES)]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is gone, and saves depend on it.
+    #[error(
+        "{path} is missing, and without it no word of a save can be checked; put the file back from where it is kept"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Checks words.
@@ -223,6 +269,8 @@ fn seconds_until(until: Instant) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -231,6 +279,21 @@ mod tests {
         for bad in ["", "abc", "abcde", "ABCD", "ab d", "abc1", "äbc", "abc\n"] {
             assert!(bad.parse::<Word>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_made_once_and_never_in_the_place_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("word.secret");
+        let missing = Secret::open(&path, true).err().unwrap().to_string();
+        assert!(missing.contains("is missing, and without it no word"), "{missing}");
+        let made = Secret::open(&path, false).unwrap();
+        assert_eq!(Secret::open(&path, true).unwrap().0, made.0);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "short").unwrap();
+        assert!(
+            Secret::open(&path, false).err().unwrap().to_string().contains("is not a secret of 64 bytes")
+        );
     }
 
     #[test]

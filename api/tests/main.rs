@@ -1,0 +1,20 @@
+//! The server on sockets of its own: in this process, where a test can stop the clock, and as the program `api`.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails where it stands")]
+
+#[path = "it/client.rs"]
+mod client;
+#[path = "it/contract.rs"]
+mod contract;
+#[path = "it/described.rs"]
+mod described;
+#[path = "it/hostile.rs"]
+mod hostile;
+#[path = "it/program.rs"]
+mod program;
+#[path = "it/python.rs"]
+mod python;
+#[path = "it/server.rs"]
+mod server;
+#[path = "it/words.rs"]
+mod words;
