@@ -56,6 +56,7 @@
 //! | [`serve`] | HTTP over a Unix socket |
 //! | [`queue`] | who is called next |
 //! | [`doctor`] | one line for each layer |
+//! | [`worker`] | `spy-worker`, the other program of this crate: see `PROTOCOL.md` |
 //! | [`sys`] | the only unsafe code beside the CPython boundary |
 
 pub mod bench;
@@ -77,4 +78,5 @@ pub mod suite;
 pub mod supervisor;
 pub mod sys;
 pub mod wire;
+pub mod worker;
 pub mod zygote;

@@ -1,6 +1,6 @@
 //! Everything that needs a kernel: real zygotes, real children, real limits.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails where it stands")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails where it stands")]
 
 #[path = "it/bad_input.rs"]
 mod bad_input;
@@ -18,6 +18,8 @@ mod service;
 mod survival;
 #[path = "it/unprivileged.rs"]
 mod unprivileged;
+#[path = "it/worker/mod.rs"]
+mod worker;
 
 use std::path::PathBuf;
 

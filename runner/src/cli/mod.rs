@@ -31,6 +31,9 @@ runner: one small untrusted Python function at a time, sealed
   runner doctor [--cgroup PATH]
       one line for each layer: whether it holds, what shows it, what to do
 
+  runner worker
+      the engine of small_python, as the wheel holds it: PROTOCOL.md over standard input and output
+
   runner bench [--json] [--rounds N] [--seconds N]
       what a call costs beside a bare fork of the same zygote, in one interleaved run
 ";
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         "doctor" => suite::doctor(rest),
         "serve" => serve::run(rest),
         "suite" => suite::run(rest),
+        "worker" => runner::worker::main(rest),
         "zygote" => fork_on_order(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

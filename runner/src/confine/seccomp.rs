@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::sys::seccomp::Instruction;
 
 const PYTHON: &str = include_str!("../../../seccomp/python.json");
+const WORKER: &str = include_str!("../../../seccomp/worker.json");
 const ZYGOTE: &str = include_str!("../../../seccomp/zygote.json");
 const NUMBERS: &str = include_str!("../../../seccomp/x86_64.tsv");
 
@@ -28,6 +29,8 @@ pub enum Role {
     Python,
     /// The process that forks them.
     Zygote,
+    /// The engine of `small_python`.
+    Worker,
 }
 
 /// What happens to a system call.
@@ -71,6 +74,9 @@ struct RuleRow {
     errno: Option<String>,
     #[serde(default)]
     when: Vec<Condition>,
+    /// Holds only in a worker with mounted directories.
+    #[serde(default)]
+    with_mounts: bool,
     why: String,
 }
 
@@ -80,7 +86,31 @@ struct Condition {
     arg: u8,
     #[serde(default = "all_bits")]
     mask: u32,
-    equals: u32,
+    equals: Operand,
+}
+
+/// What an argument is compared with.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+enum Operand {
+    Number(u32),
+    Own(Own),
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+enum Own {
+    /// The id of the process that loads the filter.
+    #[serde(rename = "own process id")]
+    ProcessId,
+}
+
+impl Condition {
+    fn equals(self) -> u32 {
+        match self.equals {
+            Operand::Number(number) => number,
+            Operand::Own(Own::ProcessId) => std::process::id(),
+        }
+    }
 }
 
 fn all_bits() -> u32 {
@@ -97,6 +127,7 @@ struct Rule {
 #[derive(Debug)]
 pub struct Policy {
     rules: BTreeMap<u32, Vec<Rule>>,
+    default: Verdict,
 }
 
 /// Why a policy file cannot be used. The files are compiled in, so this is a bug of the build and a test finds it.
@@ -143,6 +174,7 @@ pub fn number(name: &str) -> Option<u32> {
 
 /// All policy files with their text, for the policy digest.
 pub fn sources() -> [(&'static str, &'static str); 3] {
+    // Not the worker's: the gate is about the function service, which has no worker.
     [("python.json", PYTHON), ("x86_64.tsv", NUMBERS), ("zygote.json", ZYGOTE)]
 }
 
@@ -151,6 +183,7 @@ impl Role {
         match self {
             Role::Python => ("python", PYTHON),
             Role::Zygote => ("zygote", ZYGOTE),
+            Role::Worker => ("worker", WORKER),
         }
     }
 }
@@ -158,23 +191,44 @@ impl Role {
 impl Policy {
     /// Reads the policy of `role`.
     pub fn of(role: Role) -> Result<Policy, PolicyError> {
-        let mut policy = Policy { rules: BTreeMap::new() };
-        let included = policy.add(role)?;
+        Policy::read(role, true)
+    }
+
+    /// Reads the policy of a worker, with the calls on files or without.
+    pub fn of_worker(mounts: bool) -> Result<Policy, PolicyError> {
+        Policy::read(Role::Worker, mounts)
+    }
+
+    /// Are there policies for this machine's table of system calls?
+    pub fn exists() -> bool {
+        cfg!(target_arch = "x86_64")
+    }
+
+    fn read(role: Role, mounts: bool) -> Result<Policy, PolicyError> {
+        let mut policy = Policy { rules: BTreeMap::new(), default: Verdict::Kill };
+        let included = policy.add(role, mounts)?;
         if included.is_some() {
-            policy.add(Role::Python)?;
+            policy.add(Role::Python, mounts)?;
         }
         Ok(policy)
     }
 
     /// Appends the rules of a file: for one number, earlier rules win.
-    fn add(&mut self, role: Role) -> Result<Option<String>, PolicyError> {
+    fn add(&mut self, role: Role, mounts: bool) -> Result<Option<String>, PolicyError> {
         let (role, text) = role.file();
         let bad = |what, value: &str| PolicyError::Value { role, what, value: value.to_owned() };
         let file: File = serde_json::from_str(text).map_err(|source| PolicyError::Json { role, source })?;
-        if file.role != role || file.default != "kill" {
-            return Err(bad("unexpected role or default", &file.default));
+        if file.role != role {
+            return Err(bad("unexpected role", &file.role));
         }
+        self.default = match file.default.as_str() {
+            "kill" => Verdict::Kill,
+            other => Verdict::Errno(errno(other).ok_or_else(|| bad("unknown default", other))?),
+        };
         for row in file.rules {
+            if row.with_mounts && !mounts {
+                continue;
+            }
             if row.why.len() < 4 {
                 return Err(bad("no reason for", &row.calls.join(", ")));
             }
@@ -194,9 +248,9 @@ impl Policy {
 
     /// What the policy says to `number` called with `args` (low halves).
     pub fn verdict(&self, number: u32, args: [u32; 6]) -> Verdict {
-        let holds = |c: &Condition| args.get(usize::from(c.arg)).is_some_and(|a| a & c.mask == c.equals);
+        let holds = |c: &Condition| args.get(usize::from(c.arg)).is_some_and(|a| a & c.mask == c.equals());
         let rules = self.rules.get(&number).map_or(&[][..], Vec::as_slice);
-        rules.iter().find(|r| r.when.iter().all(holds)).map_or(Verdict::Kill, |r| r.verdict)
+        rules.iter().find(|r| r.when.iter().all(holds)).map_or(self.default, |r| r.verdict)
     }
 
     /// Every number that is not killed with all arguments zero or whatever they are.
@@ -211,6 +265,7 @@ impl Policy {
             KillBy::Kernel => libc::SECCOMP_RET_KILL_PROCESS,
             KillBy::Listener => libc::SECCOMP_RET_USER_NOTIF,
         };
+        let otherwise = value(self.default, dead);
         // A foreign architecture or the x32 table is never a name to report: the kernel ends it in every mode.
         program.push(load(OFFSET_ARCH));
         program.push(jump(JEQ, ARCH_X86_64, 1, 0));
@@ -219,7 +274,7 @@ impl Policy {
         program.push(jump(JGE, X32_BIT, 0, 1));
         program.push(give(libc::SECCOMP_RET_KILL_PROCESS));
         let ranges = self.ranges();
-        halve(&ranges, dead, &mut program);
+        halve(&ranges, (dead, otherwise), &mut program);
         program
     }
 
@@ -270,9 +325,19 @@ fn give(value: u32) -> Instruction {
     Instruction { code: RET, jt: 0, jf: 0, k: value }
 }
 
-fn halve(ranges: &[(u32, Vec<Rule>)], dead: u32, program: &mut Vec<Instruction>) {
+/// What a verdict is to the kernel, with `dead` for `Kill`.
+fn value(verdict: Verdict, dead: u32) -> u32 {
+    match verdict {
+        Verdict::Allow => libc::SECCOMP_RET_ALLOW,
+        Verdict::Errno(e) => libc::SECCOMP_RET_ERRNO | u32::from(e),
+        Verdict::Kill => dead,
+    }
+}
+
+/// `dead` is what `Kill` means and what happens where no rule holds.
+fn halve(ranges: &[(u32, Vec<Rule>)], dead: (u32, u32), program: &mut Vec<Instruction>) {
     match ranges {
-        [] => program.push(give(dead)),
+        [] => program.push(give(dead.1)),
         [(_, rules)] => decide(rules, dead, program),
         _ => {
             let (low, high) = ranges.split_at(ranges.len() / 2);
@@ -286,12 +351,7 @@ fn halve(ranges: &[(u32, Vec<Rule>)], dead: u32, program: &mut Vec<Instruction>)
     }
 }
 
-fn decide(rules: &[Rule], dead: u32, program: &mut Vec<Instruction>) {
-    let value = |verdict| match verdict {
-        Verdict::Allow => libc::SECCOMP_RET_ALLOW,
-        Verdict::Errno(e) => libc::SECCOMP_RET_ERRNO | u32::from(e),
-        Verdict::Kill => dead,
-    };
+fn decide(rules: &[Rule], dead: (u32, u32), program: &mut Vec<Instruction>) {
     for rule in rules {
         let count = rule.when.len();
         for (i, c) in rule.when.iter().enumerate() {
@@ -299,14 +359,14 @@ fn decide(rules: &[Rule], dead: u32, program: &mut Vec<Instruction>) {
             program.push(Instruction { code: AND, jt: 0, jf: 0, k: c.mask });
             // On failure skip the conditions after this one (three instructions each) and the verdict.
             let skip = u8::try_from((count - i - 1) * 3 + 1).unwrap_or(u8::MAX);
-            program.push(jump(JEQ, c.equals, 0, skip));
+            program.push(jump(JEQ, c.equals(), 0, skip));
         }
-        program.push(give(value(rule.verdict)));
+        program.push(give(value(rule.verdict, dead.0)));
         if count == 0 {
             return;
         }
     }
-    program.push(give(dead));
+    program.push(give(dead.1));
 }
 
 #[cfg(test)]
@@ -343,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_program_does_what_the_policy_says() {
-        for role in [Role::Python, Role::Zygote] {
+        for role in [Role::Python, Role::Zygote, Role::Worker] {
             let policy = Policy::of(role).unwrap();
             let program = policy.compile(KillBy::Kernel);
             assert!(program.len() < 700, "{role:?}: {}", program.len());
@@ -360,8 +420,10 @@ mod tests {
 
     #[test]
     fn other_tables_of_calls_are_killed_in_every_mode() {
-        for kill in [KillBy::Kernel, KillBy::Listener] {
-            let program = Policy::of(Role::Python).unwrap().compile(kill);
+        for (role, kill) in
+            [(Role::Python, KillBy::Kernel), (Role::Python, KillBy::Listener), (Role::Worker, KillBy::Kernel)]
+        {
+            let program = Policy::of(role).unwrap().compile(kill);
             let i386 = 0x4000_0003;
             assert_eq!(run(&program, i386, 0, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
             for number in [X32_BIT, X32_BIT + 1, X32_BIT + 520, u32::MAX] {
@@ -399,6 +461,36 @@ mod tests {
         }
         for command in [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */, 0x8912 /* SIOCGIFCONF */] {
             assert_eq!(policy.verdict(number("ioctl").unwrap(), [0, command, 0, 0, 0, 0]), Verdict::Kill);
+        }
+    }
+
+    #[test]
+    fn a_worker_is_refused_files_without_mounts_and_the_rest_always() {
+        let refused = Verdict::Errno(1);
+        for mounts in [false, true] {
+            let policy = Policy::of_worker(mounts).unwrap();
+            let verdict = |call: &str, args| policy.verdict(number(call).unwrap(), args);
+            for call in "execve execveat fork vfork clone clone3 socket socketpair connect sendmsg pipe2 dup2 ptrace memfd_create \
+                io_uring_setup userfaultfd bpf keyctl mount unshare setns prctl seccomp setuid setpgid setsid unlink \
+                mkdirat rename symlinkat linkat chmod chown truncate chdir mknodat inotify_init1 pidfd_open uname \
+                prlimit64 sysinfo shmget process_vm_readv".split_whitespace()
+            {
+                for value in [0, 1, 17, u32::MAX] {
+                    assert_eq!(verdict(call, [value; 6]), refused, "{call}");
+                }
+            }
+            let files = if mounts { Verdict::Allow } else { refused };
+            for call in ["open", "openat", "newfstatat", "lseek", "readlink"] {
+                assert_eq!(verdict(call, [0; 6]), files, "{call}");
+            }
+            for call in ["kill", "tgkill"] {
+                assert_eq!(verdict(call, [std::process::id(), 0, 0, 0, 0, 0]), Verdict::Allow, "{call}");
+                assert_eq!(verdict(call, [1, 0, 0, 0, 0, 0]), refused, "{call}");
+                assert_eq!(verdict(call, [u32::MAX, 0, 0, 0, 0, 0]), refused, "{call}");
+            }
+            assert_eq!(verdict("mmap", [0, 0, 3, 0, 0, 0]), Verdict::Allow);
+            assert_eq!(verdict("mmap", [0, 0, 5, 0, 0, 0]), refused);
+            assert_eq!(verdict("mprotect", [0, 0, 4, 0, 0, 0]), refused);
         }
     }
 

@@ -59,6 +59,11 @@ impl Watch {
         Watch { fd: fd.as_raw_fd(), events, seen: 0 }
     }
 
+    /// Waits until the other side of `fd` is gone, whatever there is to read.
+    pub fn hang_up(fd: BorrowedFd<'_>) -> Watch {
+        Watch { fd: fd.as_raw_fd(), events: 0, seen: 0 }
+    }
+
     /// Takes part in no wait.
     pub fn none() -> Watch {
         Watch { fd: -1, events: 0, seen: 0 }

@@ -80,6 +80,28 @@ pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<(Ended, Duration)> {
     Ok((ended, time(used.ru_utime) + time(used.ru_stime)))
 }
 
+/// Makes this process the leader of a process group, so that a terminal's signals to its caller's pass it by.
+pub fn lead_group() -> io::Result<()> {
+    // SAFETY: setpgid(2) takes two numbers.
+    check(unsafe { libc::setpgid(0, 0) }).map(|_| ())
+}
+
+/// A descriptor that names the process with this id, which becomes readable when that process ends.
+pub fn open_pid(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open(2) takes a number and flags.
+    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0u32) })?;
+    // SAFETY: the number was just returned by the kernel and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(RawFd::try_from(fd).unwrap_or(-1)) })
+}
+
+/// A fault ends this process by its signal, without the handlers that Rust installs to report stack overflows.
+pub fn default_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: signal(2) with SIG_DFL runs no code of ours.
+        let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Sends SIGKILL. To the first process of a pid namespace, that ends all of it.
 pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     let (no_info, no_flags) = (std::ptr::null::<libc::siginfo_t>(), 0u32);
@@ -109,8 +131,26 @@ pub fn forget_own_path() {
     unsafe { std::ptr::write_bytes(start, 0, length) };
 }
 
-/// Empties the C environment, which was empty at the start but into which libraries put their own variables.
+/// Empties the C environment: what the process was started with, and what libraries have put into it.
 pub fn forget_environment() {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    // SAFETY: environ(7) is null or a list that ends with a null; the process has one thread, so nobody changes it.
+    let mut entry = unsafe { environ };
+    while !entry.is_null() {
+        // SAFETY: `entry` points into the list, at most at its end.
+        let text = unsafe { entry.read() };
+        if text.is_null() {
+            break;
+        }
+        // SAFETY: an entry is a NUL-terminated string.
+        let length = unsafe { libc::strlen(text) };
+        // SAFETY: the bytes before its NUL are memory of this process, which nobody reads any more.
+        unsafe { std::ptr::write_bytes(text, 0, length) };
+        // SAFETY: the entry was not the last.
+        entry = unsafe { entry.add(1) };
+    }
     // SAFETY: clearenv(3) has no argument; the process has one thread, so nobody reads the environment meanwhile.
     let _ = unsafe { libc::clearenv() };
 }

@@ -13,6 +13,21 @@ pub fn load(program: &[Instruction]) -> io::Result<()> {
     install(program, 0).map(|_| ())
 }
 
+/// Loads `program` for every thread of this process. It cannot be taken off again.
+pub fn load_for_all_threads(program: &[Instruction]) -> io::Result<()> {
+    match install(program, libc::SECCOMP_FILTER_FLAG_TSYNC)? {
+        0 => Ok(()),
+        thread => Err(io::Error::other(format!("thread {thread} does not take the filter"))),
+    }
+}
+
+/// Does this kernel filter system calls?
+pub fn available() -> bool {
+    let (operation, flags, action) = (libc::SECCOMP_GET_ACTION_AVAIL, 0u32, libc::SECCOMP_RET_KILL_PROCESS);
+    // SAFETY: seccomp(2) reads one number through the pointer.
+    check_long(unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, &raw const action) }).is_ok()
+}
+
 /// Loads `program` and returns the listener that its `USER_NOTIF` verdicts wait for.
 pub fn load_with_listener(program: &[Instruction]) -> io::Result<RawFd> {
     let fd = install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
