@@ -23,9 +23,7 @@ else:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeVar
-
-    Function = TypeVar("Function", bound=Callable[..., object])
+    from typing import Any
 
 _WORKER = Path(__file__).with_name("spy-worker.exe" if sys.platform == "win32" else "spy-worker")
 _UNCONFINED = False  # for measuring what the sandbox costs
@@ -320,10 +318,9 @@ def _seconds(timeout: Any) -> float | None:
     return None if timeout == inf else float(timeout)
 
 
-def _optional(name: str, function: Function | None) -> Function | None:
+def _optional(name: str, function: object) -> None:
     if function is not None and not callable(function):
         raise TypeError(f"{name} must be callable or None, not {type(function).__name__}")
-    return function
 
 
 def _text(name: str, value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import weakref
 from collections import deque
 from struct import pack
 from threading import get_ident
@@ -16,7 +17,7 @@ from types import BuiltinFunctionType, MethodType
 
 from . import _messages as m
 from ._errors import Error, Timeout, WorkerError
-from ._object import EQ, NE, Object, expected, is_a, make
+from ._object import EQ, NE, Object, expected, make
 from ._wire import Reader, Violation, Writer
 
 if sys.platform == "win32":
@@ -28,9 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
-
-# typeshed knows it as a protocol, without a constructor.
-_UnraisableHookArgs: Any = getattr(sys, "UnraisableHookArgs")  # noqa: B009
 
 _CALLOUTS_MAX = 64
 _TOKENS_MAX = 256
@@ -217,7 +215,7 @@ class Turns:
         dropped = len(self._dropped)
         writer = Writer(m.RAISE, self._message_limit, self._refer)
         if kind == m.OUTPUT and isinstance(error, Exception):
-            _report(error, self._output)
+            _Unraisable(error, self._output or _print)
             attempts = [(["OSError"], ("the host could not take the output",))]
         elif isinstance(error, Error) and error._home is self:
             if error.exception is not None and error.exception._spy_handle:
@@ -287,7 +285,7 @@ class Turns:
         if isinstance(value, MethodType):
             key = id(value.__self__), id(value.__func__)
         elif isinstance(value, BuiltinFunctionType):
-            key = id(value.__self__), str(value.__name__)
+            key = id(value.__self__), value.__qualname__
         else:
             key = (id(value),)
         number = self._function_ids.get(key)
@@ -295,11 +293,7 @@ class Turns:
             number = len(self._functions) + 1
             self._functions[number] = value
             self._function_ids[key] = number
-        try:
-            name: Any = getattr(value, "__name__", None)
-        except Exception:
-            name = None
-        text = _cut(name if is_a(str, name) else type(value).__name__).encode("utf-8", "surrogatepass")
+        text = _label(value).encode("utf-8", "surrogatepass")
         return pack("<cQI", b"H", number, len(text)) + text
 
     def _call(self, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -427,11 +421,25 @@ def _print(text: Any) -> None:
     sys.stdout.write(text)
 
 
-def _report(error: Exception, function: object) -> None:
-    """Tells of an exception that nobody up the stack can be told of."""
-    sys.unraisablehook(
-        _UnraisableHookArgs((type(error), error, error.__traceback__, "Exception ignored in output", function))
-    )
+class _Unraisable:
+    """An exception of `function` that cannot be raised any further, for sys.unraisablehook to be told of it.
+
+    Only the interpreter can make that hook's argument; it does so where the callback of a weak reference fails.
+    """
+
+    def __init__(self, error: Exception, function: object) -> None:
+        self.error = error
+        self.function = function
+        target: set[object] | None = set()
+        ref = weakref.ref(target, self)
+        target = None  # here the callback runs
+        del ref
+
+    def __call__(self, ref: object) -> None:
+        raise self.error
+
+    def __repr__(self) -> str:
+        return repr(self.function)
 
 
 def _message(error: BaseException) -> tuple[object, ...]:
@@ -440,6 +448,15 @@ def _message(error: BaseException) -> tuple[object, ...]:
         return (str.__str__(str(error)),)
     except Exception:
         return ()
+
+
+def _label(function: object) -> str:
+    """What a callable is called, for people."""
+    try:
+        name: object = getattr(function, "__name__", None)
+    except Exception:
+        name = None
+    return _cut(name if isinstance(name, str) else type(function).__name__)
 
 
 def _cut(name: str) -> str:
