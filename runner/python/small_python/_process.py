@@ -12,7 +12,7 @@ import signal
 import weakref
 from collections import deque
 from functools import partial
-from itertools import starmap
+from itertools import chain, repeat, starmap
 from math import ceil
 from struct import Struct
 from time import monotonic, sleep
@@ -56,6 +56,9 @@ class Worker:
     """A worker process that this process started.
 
     `left` holds the seconds that the current operation may still spend waiting for the worker, or None.
+
+    What the kernel hands out is stored, and given back, within one call of C code (`extend`, `map`): between those no
+    signal handler runs, so a KeyboardInterrupt never leaves a descriptor or a process behind.
     """
 
     __slots__ = (
@@ -65,29 +68,24 @@ class Worker:
 
     def __init__(self, path: str) -> None:
         """Starts the executable at `path`; `OSError` when it cannot."""
-        self._parent = os.getpid()
         self._fds: list[int] = []
         self._pids: list[int] = []
         self._pidfds: list[int] = []
         self._reaped = False
+        self._parent = os.getpid()
         self.returncode: int | None = None
         self.left: float | None = None
         self.early = b""
-        theirs: list[int] = []
-        try:
-            self._start(path, theirs)
-        finally:
-            for fd in theirs:
-                os.close(fd)
+        self._start(path)
         _workers.add(self)
 
-    def _start(self, path: str, theirs: list[int]) -> None:
-        pipes: list[tuple[int, int]] = []
-        _keep(pipes, os.pipe)
-        _keep(pipes, os.pipe)
-        (stdin, self.stdin), (self.stdout, stdout) = [(_high(a), _high(b)) for a, b in pipes]
-        self._fds += self.stdin, self.stdout
-        theirs += stdin, stdout
+    def _start(self, path: str) -> None:
+        fds = self._fds
+        fds.extend(chain.from_iterable(starmap(os.pipe, ((), ()))))
+        for place, fd in enumerate(fds):
+            if fd <= 2:
+                fds[place] = _past_standard(fd)
+        stdin, self.stdin, self.stdout, stdout = fds
         spawn = partial(
             os.posix_spawn,
             file_actions=[
@@ -99,10 +97,11 @@ class Worker:
             setsigmask=[],
             setsigdef=[signal.SIGPIPE, signal.SIGINT],
         )
-        _keep(self._pids, spawn, path, [os.path.basename(path)], {})
+        self._pids.extend(starmap(spawn, ((path, [os.path.basename(path)], {}),)))
+        _close(fds, 3, 0)
         if hasattr(os, "pidfd_open"):
             try:
-                _keep(self._pidfds, os.pidfd_open, self.pid)
+                self._pidfds.extend(starmap(os.pidfd_open, ((self.pid,),)))
             except OSError:
                 pass  # a kernel before 5.3
         self._to_read = _poller(self.stdout, select.POLLIN)
@@ -246,23 +245,23 @@ class Worker:
         try:
             self.kill()
         finally:
-            for fds in self._fds, self._pidfds:
-                while fds:
-                    os.close(fds.pop())
+            _close(self._fds, *repeat(-1, len(self._fds)))
+            _close(self._pidfds, *repeat(-1, len(self._pidfds)))
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        except AttributeError:
+            pass  # interrupted before it had anything
 
 
-def _keep(into: list[Any], function: Callable[..., Any], *args: Any) -> None:
-    """Appends `function(*args)`, in one call of C code: no signal handler runs between the call and the append."""
-    into.extend(starmap(function, (args,)))
+def _close(fds: list[int], *places: int) -> None:
+    """Takes descriptors out of `fds`, and closes each."""
+    any(map(os.close, map(fds.pop, places)))
 
 
-def _high(fd: int) -> int:
-    """The descriptor, moved past the three standard ones where it is one of them."""
-    if fd > 2:
-        return fd
+def _past_standard(fd: int) -> int:
+    """The descriptor of a host without standard streams, moved to where it can be passed on as one."""
     import fcntl
 
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)

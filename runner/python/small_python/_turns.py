@@ -140,7 +140,7 @@ class Turns:
                     value = reader.value()
                     reader.finish()
                     m.check_answer(kind, fields, value)
-                elif reply == m.ERROR:
+                elif reply == m.ERROR and kind != m.INIT:
                     failure = self._failure(*m.read_error(Reader(data, 5, self._adopt)))
                 elif reply == m.READY and kind == m.INIT:
                     value = m.read_ready(Reader(data, 5, self._adopt))
