@@ -93,6 +93,20 @@ def test_the_package_is_pure_and_has_no_dependency() -> None:
     assert done.stdout.strip() == "{'small_python'}"
 
 
+def test_the_wheel_is_for_every_python() -> None:
+    from importlib import metadata
+
+    installed = metadata.distribution("small-python")
+    wheel = (installed.read_text("WHEEL") or "").splitlines()
+    tags = [line.removeprefix("Tag: ") for line in wheel if line.startswith("Tag: ")]
+    assert tags
+    assert all(tag.startswith("py3-none-") and not tag.endswith("-any") for tag in tags)
+    assert "Root-Is-Purelib: false" in wheel
+    assert installed.metadata["Requires-Python"] == ">=3.10"
+    assert not installed.requires
+    assert installed.version == small_python.__version__
+
+
 def test_std_grants_sys_and_gc_and_nothing_else() -> None:
     with Runtime() as rt:
         assert rt.eval("import sys, gc; gc.collect() >= 0")
