@@ -47,7 +47,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("-c", dest="code", help="code to run")
     parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="per operation; 0 is none (10)")
     parser.add_argument("--memory", type=size, default=256 << 20, metavar="BYTES", help="such as 64M; 0 is none (256M)")
-    parser.add_argument("--steps", type=int, default=0, metavar="N", help="lines and calls per operation; 0 is none (0)")
+    parser.add_argument("--steps", type=int, default=0, metavar="N", help="instructions per operation; 0 is none (0)")
     parser.add_argument("--mount", type=mount, action="append", default=[], metavar="DIR[:PATH[:ro]]",
                         help="let open() reach a directory; may be given again")  # fmt: skip
     parser.add_argument("--no-std", dest="std", action="store_false", help="without the modules sys and gc")

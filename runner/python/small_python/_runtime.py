@@ -35,8 +35,8 @@ class Runtime(Turns):
 
     Args:
         std: Whether the code may import ``sys`` and ``gc``.
-        step_limit: Steps (lines begun and functions entered) of one operation; past them ``RuntimeError`` is raised in
-            the engine. 0 is unlimited. Against hostile code rely on ``timeout`` instead.
+        step_limit: Steps (instructions of the interpreter) of one operation; past them ``RuntimeError`` is raised in the
+            engine. 0 is unlimited. Against hostile code rely on ``timeout`` instead.
         memory_limit: Bytes that the engine may hold; past them ``MemoryError`` is raised in the engine. 0 is unlimited.
         timeout: Seconds that one operation may keep this process waiting, not counting the time that host functions
             take; past them the worker is ended and `Timeout` raised. None is unlimited.

@@ -437,7 +437,7 @@ def test_the_kinds_of_errors() -> None:
 
 
 def test_limits_of_steps(rt: Runtime) -> None:
-    with Runtime(step_limit=10_000, timeout=20) as limited:
+    with Runtime(step_limit=30_000, timeout=20) as limited:
         with pytest.raises(Error) as caught:
             limited.exec("while True: pass")
         assert caught.value.type == "RuntimeError"
