@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::confine::{Step, Steps};
+use crate::soak::resident_kb;
 use crate::supervisor::{Call, RunError, Supervisor};
 
 const TRIVIAL: &[u8] = b"def run(inputs):\n    return {\"sum\": inputs[\"a\"] + inputs[\"b\"]}\n";
@@ -146,7 +147,7 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
         "added_to_parts": hundredths(call.saturating_sub(bare), sum),
         "large_source_p50_us": of("large", 50), "large_to_small": hundredths(of("large", 50), call),
         "python3_p50_us": percentile(&mut python, 50),
-        "zygote_rss_kb": resident(supervisor.zygote_pid()),
+        "zygote_rss_kb": resident_kb(supervisor.zygote_pid()),
         "late_by_us": deadline,
         "calls_per_s": rate, "rounds": plan.rounds,
     }))
@@ -196,13 +197,6 @@ fn plain_python() -> Option<u64> {
     let python = std::path::Path::new(env!("TINYFILES_PYTHON_HOME")).join("bin/python3");
     let ended = Command::new(python).args(["-I", "-S", "-c", code]).stdout(Stdio::null()).status();
     ended.ok().filter(std::process::ExitStatus::success).map(|_| microseconds(started.elapsed()))
-}
-
-/// Resident memory of a process in KiB.
-fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let row = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or_default();
-    row.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //!
 //! # Theory of operation
 //!
-//! Three kinds of processes, all from this one program:
+//! Four kinds of processes, all from this one program:
 //!
 //! - The *supervisor* (`call`, `serve`, `suite`, `bench`) runs with its caller's rights. It owns the cgroup slots, the
-//!   clock, and the far end of every pipe. It never runs Python.
+//!   clock, and the far end of every pipe. It never runs Python. As a service it gives up what it does not need once
+//!   everything is open, programs included.
+//! - The *spawner* was started before that, and starts a zygote whenever the supervisor asks: nothing else, ever.
 //! - The *zygote* is the same program started anew with an empty environment, its standard input the control socket.
 //!   It starts CPython, loads the safe modules, moves into namespaces of its own (network, mount, ipc, uts, cgroup;
 //!   a user namespace first if it is not root), pivots into an empty read-only root, drops all capabilities but four,
@@ -38,6 +40,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`supervisor`] | slots, clock, pipes, and the judgement of each call |
+//! | [`spawner`] | starts zygotes for a supervisor that may start nothing |
 //! | [`zygote`] | the warm process that forks |
 //! | [`child`] | the life of one call, as a numbered list |
 //! | [`confine`] | the layers, one file each |
@@ -48,6 +51,7 @@
 //! | [`outcome`] | how a call ended |
 //! | [`cache`] | compiled code by digest |
 //! | [`mod@bench`] | what a call costs |
+//! | [`soak`] | many calls, and what the machine holds before and after |
 //! | [`inspect`] | a child as the host sees it |
 //! | [`suite`] | runs `python-test-suite.py` in both modes |
 //! | [`control`] | an attack outside the sandbox, which must succeed |
@@ -74,6 +78,8 @@ pub mod json;
 pub mod outcome;
 pub mod queue;
 pub mod serve;
+pub mod soak;
+pub mod spawner;
 pub mod suite;
 pub mod supervisor;
 pub mod sys;

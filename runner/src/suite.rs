@@ -4,7 +4,6 @@
 //! believed only when it says that it succeeded. All pass or all fail.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::confine::seccomp::{self as filters, Policy, Role, Verdict};
 use crate::control::{self, Shown};
 use crate::engine::Mode;
 use crate::outcome::{Crash, Outcome};
+use crate::soak::observe;
 use crate::supervisor::{Call, Options, RunError, Supervisor};
 
 /// The published file.
@@ -346,26 +346,6 @@ fn unhealthy(supervisor: &Supervisor) -> Option<String> {
         Ok(report) => Some(format!("the next call ended as {}", report.outcome.name())),
         Err(e) => Some(format!("the next call failed: {e}")),
     }
-}
-
-/// What the host holds for these supervisors, to compare before and after.
-fn observe(supervisors: &[&Supervisor]) -> BTreeMap<String, u64> {
-    let entries = |path: String| fs::read_dir(path).map_or(0, |d| u64::try_from(d.count()).unwrap_or(0));
-    let lines =
-        |path: String| fs::read_to_string(path).map_or(0, |t| u64::try_from(t.lines().count()).unwrap_or(0));
-    let mut counts = BTreeMap::new();
-    counts.insert("mounts of the host".to_owned(), lines("/proc/self/mountinfo".to_owned()));
-    for (n, supervisor) in supervisors.iter().enumerate() {
-        let pid = supervisor.zygote_pid();
-        counts.insert(format!("zygote {n}: pid"), u64::from(pid));
-        counts.insert(format!("zygote {n}: descriptors"), entries(format!("/proc/{pid}/fd")));
-        counts.insert(format!("zygote {n}: mounts"), lines(format!("/proc/{pid}/mountinfo")));
-        let slots = supervisor.slots().map_or(&[][..], |s| s.all());
-        let inside: u64 =
-            slots.iter().flat_map(|s| s.dirs()).map(|d| lines(format!("{}/cgroup.procs", d.display()))).sum();
-        counts.insert(format!("zygote {n}: processes in slots"), inside);
-    }
-    counts
 }
 
 /// One past the last number of the sweep.

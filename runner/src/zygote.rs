@@ -54,7 +54,8 @@ const ORDER: u8 = b'O';
 const SLOT: u8 = b'S';
 
 impl Said {
-    fn to_bytes(&self) -> Vec<u8> {
+    /// As a message.
+    pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Said::Ready(Privilege::Root) => vec![b'R', 0],
             Said::Ready(Privilege::UserNamespace) => vec![b'R', 1],

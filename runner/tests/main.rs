@@ -6,6 +6,8 @@
 mod bad_input;
 #[path = "it/command.rs"]
 mod command;
+#[path = "it/confined.rs"]
+mod confined;
 #[path = "it/layers.rs"]
 mod layers;
 #[path = "it/lint.rs"]

@@ -6,11 +6,12 @@ mod bench;
 mod call;
 mod control;
 mod serve;
+mod soak;
 mod suite;
 
 use std::process::ExitCode;
 
-use runner::zygote;
+use runner::{spawner, zygote};
 
 const HELP: &str = "\
 runner: one small untrusted Python function at a time, sealed
@@ -34,6 +35,9 @@ runner: one small untrusted Python function at a time, sealed
   runner worker
       the engine of small_python, as the wheel holds it: PROTOCOL.md over standard input and output
 
+  runner soak [--seconds N] [--calls N] [--cgroup PATH]
+      calls as fast as the machine can, for a minute or so many; exit 0 when nothing of them is left behind
+
   runner bench [--json] [--rounds N] [--seconds N]
       what a call costs beside a bare fork of the same zygote, in one interleaved run
 ";
@@ -52,6 +56,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         "control" => control::run(rest),
         "doctor" => suite::doctor(rest),
         "serve" => serve::run(rest),
+        "soak" => soak::run(rest),
+        "spawner" => start_on_order(rest),
         "suite" => suite::run(rest),
         "worker" => runner::worker::main(rest),
         "zygote" => fork_on_order(rest),
@@ -78,6 +84,17 @@ fn fork_on_order(args: &[String]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("runner zygote: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `runner spawner`: not for people; the supervisor starts it.
+fn start_on_order(args: &[String]) -> ExitCode {
+    match spawner::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("runner spawner: {e}");
             ExitCode::FAILURE
         }
     }

@@ -1,13 +1,16 @@
 //! `runner serve`: the service, and the proof that opens it.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 
+use runner::confine::service;
 use runner::engine::Mode;
 use runner::gate::{Gate, Run};
 use runner::queue::Sizes;
 use runner::serve::{self, Service};
+use runner::spawner::{Spawned, Spawner};
 use runner::supervisor::{Options, Supervisor};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,21 +70,26 @@ fn start(asked: &Asked) -> Result<(), String> {
     let program = options.program.clone();
     let gate =
         Gate::open_in(&asked.state, &program).map_err(|e| format!("{}: {e}", asked.state.display()))?;
+    // The suite needs a network, so what starts it is started before that is shut.
+    let suite = Spawner::start(&program, &suite_args(asked)).map_err(|e| e.to_string())?;
+    service::shut_network().map_err(|e| format!("its own confinement: {e}"))?;
     let linter = linter(&options, asked.bandit.as_deref());
     if let Err(why) = &linter {
         eprintln!("runner serve: no lint: {why}");
     }
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
+    let listener = listen(asked)?;
+    service::shut_rest().map_err(|e| format!("its own confinement: {e}"))?;
     let service = Arc::new(Service::new(supervisor, linter, gate.clone(), asked.sizes));
     if service.refresh().is_none() {
         announce(gate.history().unwrap_or_default().last());
     } else {
-        prove(asked, program, Arc::clone(&service), gate);
+        prove(suite, Arc::clone(&service), gate);
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        let listener = listen(asked)?;
+        let listener = UnixListener::from_std(listener).map_err(|e| e.to_string())?;
         let (mut terminated, mut interrupted) = (
             signal(SignalKind::terminate()).map_err(|e| e.to_string())?,
             signal(SignalKind::interrupt()).map_err(|e| e.to_string())?,
@@ -110,7 +118,7 @@ fn linter(options: &Options, environment: Option<&Path>) -> Result<Supervisor, S
 }
 
 /// Binds the socket, over the file of one that nobody listens to any more.
-fn listen(asked: &Asked) -> Result<UnixListener, String> {
+fn listen(asked: &Asked) -> Result<std::os::unix::net::UnixListener, String> {
     let path = &asked.socket;
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(format!("{}: another runner serves there", path.display()));
@@ -118,21 +126,25 @@ fn listen(asked: &Asked) -> Result<UnixListener, String> {
     if path.exists() {
         std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    UnixListener::bind(path).map_err(|e| format!("{}: {e}", path.display()))
+    let bound =
+        std::os::unix::net::UnixListener::bind(path).and_then(|l| l.set_nonblocking(true).map(|()| l));
+    bound.map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn suite_args(asked: &Asked) -> Vec<String> {
+    let state = asked.state.to_string_lossy().into_owned();
+    let mut args = vec!["suite".to_owned(), "--json".to_owned(), "--state".to_owned(), state];
+    args.extend(asked.cgroup.iter().flat_map(|path| ["--cgroup".to_owned(), path.clone()]));
+    args
 }
 
 /// Runs the suite in a process of its own, then opens if it passed. Calls are refused meanwhile.
-fn prove(asked: &Asked, program: PathBuf, service: Arc<Service>, gate: Gate) {
-    let mut command = Command::new(program);
-    command.arg("suite").arg("--json").arg("--state").arg(&asked.state);
-    if let Some(cgroup) = &asked.cgroup {
-        command.arg("--cgroup").arg(cgroup);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+fn prove(suite: Spawner, service: Arc<Service>, gate: Gate) {
     std::thread::spawn(move || {
         eprintln!("python closed (the suite is running)");
-        if let Err(e) = command.status() {
-            eprintln!("runner serve: the suite did not start: {e}");
+        // It reads no input; a descriptor is part of every order.
+        if let Err(e) = suite.spawn(std::io::stdin().as_fd()).and_then(Spawned::wait) {
+            eprintln!("runner serve: the suite did not run: {e}");
         }
         match service.refresh() {
             None => announce(gate.history().unwrap_or_default().last()),

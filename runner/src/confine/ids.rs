@@ -4,15 +4,26 @@ use std::io;
 
 use crate::sys::caps::{self, Rlimit};
 
+const CAP_DAC_OVERRIDE: u32 = 1;
+const CAP_KILL: u32 = 5;
 const CAP_SETGID: u32 = 6;
 const CAP_SETUID: u32 = 7;
 const CAP_SETPCAP: u32 = 8;
+const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 /// One past the highest number that a kernel may come to know.
 const CAPS_END: u32 = 64;
 
 /// What a zygote needs to fork and confine children: namespaces and mounts, identities, the bounding set.
 const ZYGOTE_KEEPS: [u32; 4] = [CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN];
+
+/// What a supervisor needs that was started as root: its own files, the end of children, and a look at them.
+const SUPERVISOR_KEEPS: [u32; 3] = [CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE];
+
+/// Drops every capability of a supervisor but three.
+pub fn shrink_supervisor() -> io::Result<()> {
+    caps::set_caps(SUPERVISOR_KEEPS.iter().fold(0, |set, cap| set | 1 << cap))
+}
 
 /// Drops every capability but the four that children's confinement takes. Returns what is left in the bounding set.
 pub fn shrink_zygote() -> io::Result<Vec<u32>> {

@@ -1,6 +1,7 @@
 //! The layers of the kernel boundary, one file each, and the names of the steps that put them in place.
 //!
-//! `zygote` applies what is made once, `child` what is made for each call, in the order of [`Step`]. A step either
+//! `zygote` applies what is made once, `child` what is made for each call, in the order of [`Step`]; `service` is the
+//! supervisor's own. A step either
 //! holds or ends the call with a [`ConfineError`]: there is no best effort here. Nothing in this folder knows Python,
 //! frames or callers.
 
@@ -11,6 +12,7 @@ pub mod landlock;
 pub mod mounts;
 pub mod namespaces;
 pub mod seccomp;
+pub mod service;
 
 use std::io;
 

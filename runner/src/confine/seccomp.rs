@@ -1,6 +1,6 @@
 //! `seccomp/*.json` as BPF: one policy file per process role, read once, compiled before any fork.
 //!
-//! Called by `zygote` (its own filter and the children's) and by the suite's sweep, which asks for a number's class.
+//! Called by `zygote` (its own filter and the children's), by `confine::service` (the supervisor's) and by the suite's sweep, which asks for a number's class.
 //! A program first checks the architecture and the x32 bit, then finds the number's verdict by halving the table of
 //! ranges: the kernel walks the program once for each number when a filter is loaded, so a short path is what makes
 //! loading cheap. Argument conditions look at the low 32 bits, which is all that the kernel uses of the arguments
@@ -17,6 +17,7 @@ use crate::sys::seccomp::Instruction;
 const PYTHON: &str = include_str!("../../../seccomp/python.json");
 const WORKER: &str = include_str!("../../../seccomp/worker.json");
 const ZYGOTE: &str = include_str!("../../../seccomp/zygote.json");
+const SUPERVISOR: &str = include_str!("../../../seccomp/supervisor.json");
 const NUMBERS: &str = include_str!("../../../seccomp/x86_64.tsv");
 
 const ARCH_X86_64: u32 = 0xc000_003e;
@@ -31,6 +32,8 @@ pub enum Role {
     Zygote,
     /// The engine of `small_python`.
     Worker,
+    /// The service that watches them.
+    Supervisor,
 }
 
 /// What happens to a system call.
@@ -173,9 +176,14 @@ pub fn number(name: &str) -> Option<u32> {
 }
 
 /// All policy files with their text, for the policy digest.
-pub fn sources() -> [(&'static str, &'static str); 3] {
+pub fn sources() -> [(&'static str, &'static str); 4] {
     // Not the worker's: the gate is about the function service, which has no worker.
-    [("python.json", PYTHON), ("x86_64.tsv", NUMBERS), ("zygote.json", ZYGOTE)]
+    [
+        ("python.json", PYTHON),
+        ("supervisor.json", SUPERVISOR),
+        ("x86_64.tsv", NUMBERS),
+        ("zygote.json", ZYGOTE),
+    ]
 }
 
 impl Role {
@@ -184,6 +192,7 @@ impl Role {
             Role::Python => ("python", PYTHON),
             Role::Zygote => ("zygote", ZYGOTE),
             Role::Worker => ("worker", WORKER),
+            Role::Supervisor => ("supervisor", SUPERVISOR),
         }
     }
 }
@@ -403,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_program_does_what_the_policy_says() {
-        for role in [Role::Python, Role::Zygote, Role::Worker] {
+        for role in [Role::Python, Role::Zygote, Role::Worker, Role::Supervisor] {
             let policy = Policy::of(role).unwrap();
             let program = policy.compile(KillBy::Kernel);
             assert!(program.len() < 700, "{role:?}: {}", program.len());
@@ -491,6 +500,24 @@ mod tests {
             assert_eq!(verdict("mmap", [0, 0, 3, 0, 0, 0]), Verdict::Allow);
             assert_eq!(verdict("mmap", [0, 0, 5, 0, 0, 0]), refused);
             assert_eq!(verdict("mprotect", [0, 0, 4, 0, 0, 0]), refused);
+        }
+    }
+
+    #[test]
+    fn a_supervisor_starts_nothing_and_reaches_nobody() {
+        let policy = Policy::of(Role::Supervisor).unwrap();
+        let never = "execve execveat fork vfork socket connect bind listen ptrace process_vm_readv process_vm_writev \
+            pidfd_getfd memfd_create io_uring_setup userfaultfd bpf perf_event_open mount umount2 pivot_root chroot \
+            unshare setns init_module kexec_load setuid setresuid capset link linkat symlinkat chmod \
+            fchmodat mkdirat mknodat open_by_handle_at personality";
+        for call in never.split_whitespace() {
+            let number = number(call).unwrap_or_else(|| panic!("{call}"));
+            for value in [0, 1, 2, 9, 21, u32::MAX] {
+                assert_eq!(policy.verdict(number, [value; 6]), Verdict::Kill, "{call}");
+            }
+        }
+        for signal in [1, 15, 19] {
+            assert_eq!(policy.verdict(number("kill").unwrap(), [1, signal, 0, 0, 0, 0]), Verdict::Kill);
         }
     }
 

@@ -6,7 +6,7 @@
 
 mod call;
 mod judge;
-mod keeper;
+mod warm;
 mod watch;
 
 use std::collections::VecDeque;
@@ -26,10 +26,11 @@ use crate::confine::cgroup::{self, CgroupError, Counters, Slots};
 use crate::confine::namespaces::Privilege;
 use crate::engine::Mode;
 use crate::outcome::Outcome;
+use crate::spawner::Spawner;
 use crate::sys::fd;
 use crate::sys::process;
 use crate::wire::Request;
-use keeper::{Keeper, Zygote};
+use warm::Zygote;
 use watch::{Pipe, Stop, Watched};
 
 /// How a supervisor is set up.
@@ -112,7 +113,7 @@ pub struct Supervisor {
     free: Mutex<VecDeque<u8>>,
     freed: Condvar,
     zygote: Mutex<Zygote>,
-    keeper: Keeper,
+    spawner: Spawner,
     cache: Mutex<Cache>,
     under_way: Mutex<UnderWay>,
 }
@@ -130,7 +131,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Supervisor {
-    /// Prepares the slots and starts a zygote.
+    /// Prepares the slots and starts a zygote. The calling thread must outlive the supervisor: children end with it.
     pub fn start(options: Options) -> Result<Supervisor, RunError> {
         let limits = &policy::limits().python;
         let count = u8::try_from(options.calls_max * 2).unwrap_or(u8::MAX);
@@ -144,15 +145,15 @@ impl Supervisor {
             Err(_) if options.lenient => None,
             Err(e) => return Err(e.into()),
         };
-        let keeper = Keeper::start();
-        let zygote = keeper::start_zygote(&options, slots.as_ref(), &keeper, count)?;
+        let spawner = warm::spawner(&options, count)?;
+        let zygote = warm::start_zygote(slots.as_ref(), &spawner, count)?;
         Ok(Supervisor {
             options,
             slots,
             free: Mutex::new((0..count).collect()),
             freed: Condvar::new(),
             zygote: Mutex::new(zygote),
-            keeper,
+            spawner,
             cache: Mutex::new(Cache::new()),
             under_way: Mutex::default(),
         })
@@ -170,7 +171,7 @@ impl Supervisor {
 
     /// The pid of the zygote.
     pub fn zygote_pid(&self) -> u32 {
-        lock(&self.zygote).process.id()
+        lock(&self.zygote).process.pid()
     }
 
     /// How often a dead zygote was replaced.
@@ -328,7 +329,7 @@ impl Supervisor {
             Err(_) => {
                 let count = u8::try_from(self.options.calls_max * 2).unwrap_or(u8::MAX);
                 let restarts = zygote.restarts + 1;
-                *zygote = keeper::start_zygote(&self.options, self.slots.as_ref(), &self.keeper, count)?;
+                *zygote = warm::start_zygote(self.slots.as_ref(), &self.spawner, count)?;
                 zygote.restarts = restarts;
                 started = Instant::now();
                 zygote.order(order, theirs).map_err(failing("order to the zygote"))?

@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use runner::engine::Mode;
 use runner::outcome::{Crash, Outcome};
-use runner::supervisor::Call;
+use runner::supervisor::{Call, Supervisor};
 
 use crate::{call, ending, program, supervisor};
 
 const SLEEP: &str = "import time\ndef run(i):\n    time.sleep(1)\n    return 'slept'";
 
 /// The processes whose parent is `pid`.
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
     lists.flat_map(|l| l.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
 }
 
 /// Waits for `holds`, for as long as a call may take.
-fn until(holds: impl Fn() -> bool) -> bool {
+pub(crate) fn until(holds: impl Fn() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(5);
     while Instant::now() < end {
         if holds() {
@@ -32,8 +32,20 @@ fn until(holds: impl Fn() -> bool) -> bool {
     false
 }
 
-fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+/// Waits for the child that sleeps inside its call: the one before it compiles, and never sleeps.
+fn sleeper(supervisor: &Supervisor) -> u32 {
+    let slots = supervisor.slots().unwrap().all();
+    let procs = || slots.iter().filter_map(|s| fs::read_to_string(s.dirs()[0].join("cgroup.procs")).ok());
+    let asleep = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|place| place.contains("nanosleep"))
+    };
+    let found = || procs().find_map(|p| p.lines().next()?.parse::<u32>().ok()).filter(asleep);
+    assert!(until(|| found().is_some()), "no child sleeps");
+    found().unwrap()
 }
 
 #[test]
@@ -42,8 +54,7 @@ fn a_killed_zygote_is_replaced_and_costs_no_call() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| ending(&call(&s, SLEEP, "null")));
         let zygote = s.zygote_pid();
-        // The call is under way once its child is there, beside the zygote. Other tests of this process have theirs.
-        std::thread::sleep(Duration::from_millis(300));
+        sleeper(&s);
         kill(zygote);
         assert_eq!(slow.join().unwrap(), "ok \"slept\"");
     });
@@ -58,18 +69,7 @@ fn a_killed_child_is_a_crash() {
     assert_eq!(call(&s, source, "null").outcome.name(), "denied");
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| s.call(&Call::new(SLEEP.as_bytes(), b"null")).unwrap());
-        let slot = s.slots().unwrap().all();
-        let inside = || {
-            let mut procs =
-                slot.iter().filter_map(|s| fs::read_to_string(s.dirs()[0].join("cgroup.procs")).ok());
-            procs.find_map(|p| p.lines().next()?.parse::<u32>().ok())
-        };
-        // The first child in a slot compiles; the sleeper is the one that stays.
-        std::thread::sleep(Duration::from_millis(300));
-        let mut found = None;
-        assert!(until(|| inside().is_some()));
-        found = found.or_else(inside);
-        kill(found.unwrap());
+        kill(sleeper(&s));
         assert_eq!(slow.join().unwrap().outcome, Outcome::Crash(Crash::Signal(9)));
     });
     assert_eq!(ending(&call(&s, "def run(i):\n    return 1", "null")), "ok 1");
@@ -83,8 +83,8 @@ fn a_killed_supervisor_takes_everything_with_it() {
     let mut command = Command::new(program());
     command.arg("call").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
     let mut supervisor = command.spawn().unwrap();
-    // The zygote and the call's own child.
-    assert!(until(|| children(supervisor.id()).len() == 2), "{:?}", children(supervisor.id()));
+    // The spawner, the zygote and the call's own child.
+    assert!(until(|| children(supervisor.id()).len() == 3), "{:?}", children(supervisor.id()));
     let family = children(supervisor.id());
     kill(supervisor.id());
     supervisor.wait().unwrap();
@@ -107,36 +107,11 @@ fn is_zombie(pid: u32) -> bool {
     status.lines().any(|l| l.starts_with("State:\tZ"))
 }
 
-/// What a soak must leave as it was.
-fn counts(supervisor: &runner::supervisor::Supervisor) -> Vec<(String, usize)> {
-    let entries = |path: &str| fs::read_dir(path).map(|d| d.count()).unwrap_or(0);
-    let zygote = supervisor.zygote_pid();
-    let slots: usize = supervisor
-        .slots()
-        .unwrap()
-        .all()
-        .iter()
-        .flat_map(|s| s.dirs())
-        .map(|d| fs::read_dir(d).unwrap().flatten().filter(|e| e.path().is_dir()).count())
-        .sum();
-    let mounts = fs::read_to_string(format!("/proc/{zygote}/mountinfo")).unwrap().lines().count();
-    vec![
-        ("fds of the zygote".to_owned(), entries(&format!("/proc/{zygote}/fd"))),
-        ("children of the zygote".to_owned(), children(zygote).len()),
-        ("mounts of the zygote".to_owned(), mounts),
-        ("cgroups in slots".to_owned(), slots),
-    ]
-}
-
+/// In a process of its own: other tests of this one open descriptors meanwhile.
 #[test]
-fn a_thousand_calls_leave_nothing_behind() {
-    let s = supervisor(Mode::Guarded);
-    let source = "def run(i):\n    open('/tmp/x', 'w').write('x')\n    return i";
-    assert_eq!(ending(&call(&s, source, "1")), "ok 1");
-    let before = counts(&s);
-    for n in 0..1_000 {
-        assert_eq!(ending(&call(&s, source, &n.to_string())), format!("ok {n}"));
-    }
-    assert_eq!(counts(&s), before);
-    assert_eq!(s.restarts(), 0);
+fn ten_thousand_calls_leave_nothing_behind() {
+    let soak =
+        Command::new(program()).args(["soak", "--calls", "10000", "--seconds", "600"]).output().unwrap();
+    let report = String::from_utf8(soak.stdout).unwrap();
+    assert!(soak.status.success() && report.contains("\"calls\": 10000"), "{report}");
 }

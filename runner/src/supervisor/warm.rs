@@ -4,69 +4,21 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Sender};
-use std::thread::JoinHandle;
 
 use super::{Options, RunError, failing};
 use crate::child::Order;
 use crate::confine::cgroup::Slots;
 use crate::confine::namespaces::Privilege;
+use crate::spawner::{Spawned, Spawner};
 use crate::sys::socket;
 use crate::zygote::{self, Said, Start};
-
-/// A thread that starts zygotes and outlives them: a child of a zygote counts the thread that started the zygote as
-/// its parent and dies with it.
-#[derive(Debug)]
-pub(super) struct Keeper {
-    ask: Option<Sender<(Command, Sender<io::Result<Child>>)>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    pub(super) fn start() -> Keeper {
-        let (ask, asked) = mpsc::channel::<(Command, Sender<io::Result<Child>>)>();
-        let thread = std::thread::spawn(move || {
-            while let Ok((mut command, answer)) = asked.recv() {
-                // Nobody waits any more only when the supervisor is being dropped.
-                let _ = answer.send(command.spawn());
-            }
-        });
-        Keeper { ask: Some(ask), thread: Some(thread) }
-    }
-
-    fn spawn(&self, command: Command) -> io::Result<Child> {
-        let gone = || io::Error::other("the keeper is gone");
-        let (answer, answered) = mpsc::channel();
-        self.ask.as_ref().ok_or_else(gone)?.send((command, answer)).map_err(|_| gone())?;
-        answered.recv().map_err(|_| gone())?
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.ask = None;
-        if let Some(thread) = self.thread.take() {
-            // It holds nothing and cannot have panicked.
-            let _ = thread.join();
-        }
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Zygote {
     control: OwnedFd,
-    pub(super) process: Child,
+    pub(super) process: Spawned,
     pub(super) privilege: Privilege,
     pub(super) restarts: u64,
-}
-
-impl Drop for Zygote {
-    fn drop(&mut self) {
-        // Either may find that it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 pub(super) type ForkResult = Result<(i32, OwnedFd), RunError>;
@@ -93,13 +45,8 @@ impl Zygote {
     }
 }
 
-pub(super) fn start_zygote(
-    options: &Options,
-    slots: Option<&Slots>,
-    keeper: &Keeper,
-    count: u8,
-) -> Result<Zygote, RunError> {
-    let (control, theirs) = socket::pair().map_err(failing("socket pair"))?;
+/// The process that starts zygotes for `options`.
+pub(super) fn spawner(options: &Options, count: u8) -> Result<Spawner, RunError> {
     let start = Start {
         mode: options.mode,
         slots: count,
@@ -107,10 +54,15 @@ pub(super) fn start_zygote(
         listening: options.listening,
         bandit: options.bandit.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
     };
-    let mut command = Command::new(&options.program);
-    command.arg("zygote").args(start.to_args()).env_clear();
-    command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::inherit());
-    let process = keeper.spawn(command).map_err(failing("starting the zygote"))?;
+    let args = [vec!["zygote".to_owned()], start.to_args()].concat();
+    Spawner::start(&options.program, &args).map_err(failing("starting the spawner"))
+}
+
+/// Starts a zygote and hands it the files of the slots.
+pub(super) fn start_zygote(slots: Option<&Slots>, spawner: &Spawner, count: u8) -> Result<Zygote, RunError> {
+    let (control, theirs) = socket::pair().map_err(failing("socket pair"))?;
+    let process = spawner.spawn(theirs.as_fd()).map_err(failing("starting the zygote"))?;
+    drop(theirs);
     let mut zygote = Zygote { control, process, privilege: Privilege::Root, restarts: 0 };
     for slot in 0..count {
         let joins: Vec<BorrowedFd<'_>> =
