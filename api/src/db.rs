@@ -96,6 +96,8 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     // A connection is used by one thread at a time.
     let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(Duration::from_secs(10))?;
+    // SQLite seeds its random numbers from a file when it first needs one, and that may be too late.
+    db.query_row("SELECT randomblob(1)", [], |_| Ok(()))?;
     // Nothing is written beside the database and its log.
     db.pragma_update(None, "temp_store", "memory")?;
     Ok(db)

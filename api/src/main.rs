@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use api::app::Prepared;
+use api::confine::confine;
 use api::{App, answer, route, server};
 use clap::{Parser, Subcommand};
 use policy::Config;
@@ -53,10 +54,21 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "api: {error:#}");
+            let _ = writeln!(std::io::stderr(), "api: {}", causes(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, less what an earlier one says already.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> anyhow::Result<()> {
@@ -66,6 +78,7 @@ fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> an
     let socket = socket.unwrap_or_else(|| data.join("api.sock"));
     let admin = admin.unwrap_or_else(|| data.join("api-admin.sock"));
     let (listener, admin_listener) = (bind(&socket)?, bind(&admin)?);
+    confine(data)?;
     let (app, writer) = prepared.start().context("cannot start the writer of the saves")?;
     let app = Arc::new(app);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build()?;
@@ -75,9 +88,6 @@ fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> an
     drop(app);
     if writer.join().is_err() {
         bail!("the writer of the saves did not end well");
-    }
-    for path in [socket, admin] {
-        let _ = std::fs::remove_file(path);
     }
     tracing::info!("stopped");
     Ok(())

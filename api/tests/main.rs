@@ -4,6 +4,8 @@
 
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/confinement.rs"]
+mod confinement;
 #[path = "it/contract.rs"]
 mod contract;
 #[path = "it/described.rs"]
