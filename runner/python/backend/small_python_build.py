@@ -218,7 +218,7 @@ def tree(folder, inside):
 
 def sdist_files():
     """Everything that building the wheel and testing it takes."""
-    for part in ("pyproject.toml", "README.md", "CHECKLIST.toml"):
+    for part in ("pyproject.toml", "README.md", "CHECKLIST.tsv"):
         if (HERE / part).is_file():
             yield part, (HERE / part).read_bytes()
     for part in ("backend", "small_python", "tests", "examples"):
