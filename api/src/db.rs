@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+/// How long a connection waits for a lock of another one.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The version of the schema, kept in the file.
 const VERSION: u32 = 1;
 /// "tfsv": says what the file is.
@@ -95,7 +98,7 @@ pub fn open_reader(path: &Path) -> Result<Connection, DbError> {
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     // A connection is used by one thread at a time.
     let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    db.busy_timeout(Duration::from_secs(10))?;
+    db.busy_timeout(PATIENCE)?;
     // SQLite seeds its random numbers from a file when it first needs one, and that may be too late.
     db.query_row("SELECT randomblob(1)", [], |_| Ok(()))?;
     // Nothing is written beside the database and its log.

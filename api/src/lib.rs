@@ -17,6 +17,7 @@
 //! | [`json`], [`openapi`] | whether bytes are JSON; the API's own description |
 //! | [`metrics`] | counters, read through a socket of their own |
 //! | [`confine`] | what is left to the process once everything is open |
+//! | [`backup`] | the databases and objects as a folder, and back |
 //! | [`db`] | how a database is opened |
 //!
 //! Invariants: it listens on Unix sockets only and is told no peer's address; a save that was acknowledged is on
@@ -24,6 +25,7 @@
 
 pub mod answer;
 pub mod app;
+pub mod backup;
 pub mod body;
 pub mod confine;
 pub mod db;

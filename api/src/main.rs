@@ -4,13 +4,15 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use api::app::Prepared;
 use api::confine::confine;
-use api::{App, answer, route, server};
+use api::saves::Today;
+use api::{App, answer, backup, route, server};
 use clap::{Parser, Subcommand};
-use policy::Config;
+use policy::{Config, limits};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -38,6 +40,16 @@ enum Command {
         #[arg(long, value_name = "PATH")]
         admin: Option<PathBuf>,
     },
+    /// Copy the databases and their objects into a new folder, also while the server runs.
+    Backup {
+        /// The folder; it must not be there yet.
+        folder: PathBuf,
+    },
+    /// Check a backup and put it into a data folder that has no databases; the server must not run.
+    Restore {
+        /// The folder that `backup` made.
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -50,6 +62,21 @@ fn main() -> ExitCode {
     let outcome =
         Config::open(&arguments.config).map_err(Into::into).and_then(|config| match arguments.command {
             Command::Serve { socket, admin } => serve(&config, socket, admin),
+            Command::Backup { folder } => {
+                let files = backup::backup(&config.data, &folder)?;
+                say(&format!("{files} files in {}", folder.display()));
+                let secret = api::app::secret_path(&config.data);
+                say(&format!("not among them: {}; keep a copy of it in another place", secret.display()));
+                Ok(())
+            }
+            Command::Restore { folder } => {
+                let files = backup::restore(&folder, &config.data)?;
+                say(&format!(
+                    "{files} files restored; put {} back, then run `sitegen publish`",
+                    api::app::secret_path(&config.data).display()
+                ));
+                Ok(())
+            }
         });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,6 +85,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn say(text: &str) {
+    // A reader who has gone has read enough.
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// An error with its causes, less what an earlier one says already.
@@ -115,6 +147,7 @@ async fn run(
             async move { answer::ok("text/plain; version=0.0.4", text) }
         }
     };
+    tokio::spawn(expire(Arc::clone(&app), until(stopped.clone())));
     let service = move |request| route::answer(Arc::clone(&app), request);
     tracing::info!("serving");
     tokio::join!(
@@ -122,6 +155,25 @@ async fn run(
         server::run(admin, counters, until(stopped)),
     );
     Ok(())
+}
+
+/// Once a day, and at the start, removes what nobody has used for too long.
+async fn expire(app: Arc<App>, stopped: impl Future<Output = ()>) {
+    tokio::pin!(stopped);
+    loop {
+        let removed = app.saves.expire(Today::now().years_ago(limits().save.idle_years_max)).await;
+        match removed {
+            Ok(0) => {}
+            Ok(count) => tracing::info!("{count} saves expired"),
+            Err(_) => {
+                tracing::warn!("not all saves that expired could be removed; tomorrow they are tried again")
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(Today::SECONDS)) => {}
+            () = &mut stopped => return,
+        }
+    }
 }
 
 /// Binds a socket, over the file of one that nobody listens to any more.

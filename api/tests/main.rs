@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails where it stands")]
 
+#[path = "it/backup.rs"]
+mod backup;
 #[path = "it/client.rs"]
 mod client;
 #[path = "it/confinement.rs"]

@@ -96,6 +96,11 @@ impl Today {
         Self(i64::try_from(seconds / Self::SECONDS).unwrap_or(0))
     }
 
+    /// The day that many years before, leap days and all.
+    pub fn years_ago(self, years: u32) -> Self {
+        Self(self.0 - i64::from(years) * 366)
+    }
+
     /// Seconds until tomorrow.
     pub fn seconds_left() -> u64 {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());

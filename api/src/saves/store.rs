@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
@@ -188,14 +189,36 @@ impl Store {
         })
     }
 
-    /// Keys of records that nobody has used since `before`, at most `most`, looking on from `after`; and where to
-    /// look on. `None` at the end.
-    pub fn idle(&self, before: Today, after: i64, most: u32) -> Result<(Vec<Key>, Option<i64>), Refusal> {
+    /// Removes records that nobody has used since `before`, and says how many those were. It looks through all of them
+    /// a piece at a time, and gives way to whoever saves.
+    pub async fn expire(&self, before: Today) -> Result<usize, Refusal> {
+        let (mut removed, mut after) = (0, Some(0));
+        while let Some(from) = after {
+            let keys;
+            (keys, after) = self.idle(before, from)?;
+            for key in keys {
+                while self.waiting() > 0 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                match self.change(key, Change::Expire { before }).await {
+                    Err(Refusal::Missing) => removed += 1,
+                    // Used in the meantime.
+                    Err(Refusal::Newer(_)) => {}
+                    Err(refusal) => return Err(refusal),
+                    Ok(_) => {}
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(removed)
+    }
+
+    /// Keys that nobody has used since `before` among the next records, and where to look on.
+    fn idle(&self, before: Today, after: i64) -> Result<(Vec<Key>, Option<i64>), Refusal> {
         self.read(|db| {
-            let mut sql = db.prepare_cached(
-                "SELECT rowid, key, day FROM save_codes WHERE rowid > ?1 ORDER BY rowid LIMIT ?2",
-            )?;
-            let mut rows = sql.query(params![after, most])?;
+            let sql = "SELECT rowid, key, day FROM save_codes WHERE rowid > ?1 ORDER BY rowid LIMIT 500";
+            let mut sql = db.prepare_cached(sql)?;
+            let mut rows = sql.query([after])?;
             let (mut keys, mut last) = (Vec::new(), None);
             while let Some(row) = rows.next()? {
                 last = Some(row.get(0)?);
@@ -399,4 +422,81 @@ fn done_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Done> {
 fn first_revision() -> Revision {
     // Without a random source the clock has to do: it must differ from earlier ones, not be secret.
     Revision(getrandom::u32().map_or_else(|_| Today::now().0, i64::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { waiting_max: 4, together_max: 2, tries: 5 };
+
+    fn key(number: u8) -> Key {
+        Key([number; 32])
+    }
+
+    fn create(body: &'static [u8]) -> Change {
+        Change::Create { position: Position::Encrypted, body: body.into(), word: None }
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_does_not_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = Store::open(&dir.path().join("saves.db"), SIZES, 1).unwrap();
+        // The writer has not started, so nothing leaves the queue.
+        let accepted: Vec<_> = (0..4).map(|i| opened.store.send(key(i), create(b"x")).unwrap()).collect();
+        assert!(matches!(opened.store.send(key(9), create(b"x")), Err(Refusal::Busy)));
+        assert_eq!(opened.store.waiting(), 4);
+        let (store, writer) = opened.start().unwrap();
+        for answered in accepted {
+            assert!(answered.await.unwrap().is_ok());
+        }
+        // What was accepted is written before the writer ends.
+        store.change_later(key(9), create(b"x"));
+        let path = store.path.clone();
+        drop(store);
+        writer.join().unwrap();
+        let rows: i64 = db::open_reader(&path)
+            .unwrap()
+            .query_row("SELECT count(*) FROM save_codes", [], |r| r.get(0))
+            .unwrap();
+        assert_eq!(rows, 5);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_uses_expires_and_what_is_read_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _writer) = Store::open(&dir.path().join("saves.db"), SIZES, 1).unwrap().start().unwrap();
+        for i in 0..3 {
+            store.change(key(i), create(b"x")).await.unwrap();
+        }
+        let today = Today::now();
+        let old = db::open_writer(&store.path).unwrap();
+        old.execute("UPDATE save_codes SET day = ?1 WHERE key <> ?2", params![today.0 - 800, &key(0).0[..]])
+            .unwrap();
+        // A save that is read is used.
+        assert_eq!(
+            store.change(key(1), Change::Touch).await,
+            Err(Refusal::Newer(store.head(&key(1)).unwrap().unwrap().revision))
+        );
+        assert_eq!(store.expire(today.years_ago(2)).await, Ok(1));
+        assert_eq!(store.expire(today.years_ago(2)).await, Ok(0));
+        let left: Vec<bool> = (0..3).map(|i| store.head(&key(i)).unwrap().is_some()).collect();
+        assert_eq!(left, [true, true, false]);
+    }
+
+    #[tokio::test]
+    async fn changes_of_one_key_keep_their_order_in_a_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes = Sizes { waiting_max: 4, together_max: 4, tries: 5 };
+        let opened = Store::open(&dir.path().join("saves.db"), sizes, 1).unwrap();
+        let first = opened.store.send(key(7), create(b"first")).unwrap();
+        let second = opened.store.send(key(7), create(b"second")).unwrap();
+        let other = opened.store.send(key(1), create(b"other")).unwrap();
+        let (store, _writer) = opened.start().unwrap();
+        let made = first.await.unwrap().unwrap();
+        assert_eq!(second.await.unwrap(), Err(Refusal::Newer(made.revision)));
+        assert!(other.await.unwrap().is_ok());
+        assert_eq!(store.load(&key(7)).unwrap().unwrap().1, b"first");
+        assert_eq!(store.counters.commits.load(Ordering::Relaxed), 1);
+    }
 }

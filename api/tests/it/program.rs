@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use crate::client::{BYTES, Client, NEW, save};
 
-struct Program {
-    folder: TempDir,
+pub(crate) struct Program {
+    pub(crate) folder: TempDir,
     child: Option<Child>,
 }
 
-fn installation() -> TempDir {
+pub(crate) fn installation() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let config = "site = 'http://localhost:1'\ncontent = 'http://127.0.0.1:2'\ndata = 'data'\n\
                   contact = 'mailto:a@b.example'\nsecurity_txt_expires = '2027-01-01'\n";
@@ -24,7 +24,7 @@ fn installation() -> TempDir {
     folder
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_api"));
     command.arg("--config").arg(folder.join("tinyfiles.toml")).args(arguments).stdin(Stdio::null());
     command
@@ -37,7 +37,7 @@ fn fails(folder: &Path) -> String {
 }
 
 impl Program {
-    fn start(folder: TempDir) -> Self {
+    pub(crate) fn start(folder: TempDir) -> Self {
         let mut child = command(folder.path(), &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
         // It says so when it serves.
         let mut log = child.stderr.take().unwrap();
@@ -51,21 +51,21 @@ impl Program {
         Self { folder, child: Some(child) }
     }
 
-    fn data(&self, name: &str) -> PathBuf {
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
         self.folder.path().join("data").join(name)
     }
 
-    fn client(&self) -> std::io::Result<Client> {
+    pub(crate) fn client(&self) -> std::io::Result<Client> {
         Client::try_connect(&self.data("api.sock"))
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
     /// Waits for its end.
-    fn ended(mut self) -> (TempDir, Option<i32>) {
+    pub(crate) fn ended(mut self) -> (TempDir, Option<i32>) {
         let status = self.child.take().unwrap().wait().unwrap();
         (std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap()), status.code())
     }
