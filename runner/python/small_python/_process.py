@@ -287,6 +287,9 @@ def _without_sigpipe(write: Callable[[], bool]) -> bool:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+start: Callable[[str], Worker] = Worker
+"""What starts a worker here; `_windows` has another."""
+
 _spares: deque[Worker] = deque()
 
 
@@ -294,7 +297,7 @@ def prepare(path: str, count: int) -> None:
     """Has `count` workers started that have never run code, not one more; `OSError` when one cannot start."""
     kept = [worker for worker in _drain() if not worker.foreign and not worker.exited(0)]
     while len(kept) < count:
-        kept.append(Worker(path))
+        kept.append(start(path))
     _spares.extend(kept[:count])
     for worker in kept[count:]:
         worker.close()
@@ -305,7 +308,7 @@ def take(path: str) -> Worker:
     for worker in _drain(1):
         if not worker.foreign and not worker.exited(0):
             return worker
-    return Worker(path)
+    return start(path)
 
 
 def _drain(most: int | None = None) -> list[Worker]:

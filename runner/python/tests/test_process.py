@@ -436,6 +436,7 @@ def interruptible(code: CodeType, offset: int) -> bool:
 def interrupted(action: Callable[[], object], at: int) -> bool:
     """Runs `action` with an interrupt at that point; whether the point was reached."""
     interrupt = Interrupt(at)
+    sys._getframe().f_trace_opcodes = True  # before settrace: from 3.12 on that is when it is looked at
     sys.settrace(interrupt)
     try:
         action()
