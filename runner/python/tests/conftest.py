@@ -23,7 +23,8 @@ settings.register_profile("suite", deadline=None, database=None, derandomize="CI
 settings.load_profile("suite")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "once: says little more in a second version of CPython; `-m 'not once'` leaves it out")
     home = Path(small_python.__file__).resolve()
     if Path(sysconfig.get_path("purelib")).resolve() not in home.parents:
         raise pytest.UsageError(f"the tests are for the installed package, not for {home}")

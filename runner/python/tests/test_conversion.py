@@ -444,6 +444,7 @@ def test_handles_are_released_with_the_next_message(rt: Runtime) -> None:
     assert len(rt._held) == 3
 
 
+@pytest.mark.once
 def test_many_handles_do_not_grow_the_table(rt: Runtime) -> None:
     rt.exec(COUNTED)
     for _ in range(100):

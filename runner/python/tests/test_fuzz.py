@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from small_python import Error, Object, Runtime, WorkerError, _process, _runtime
 
+pytestmark = pytest.mark.once
+
 SETUP = """
 class Thing:
     def __init__(self): self.x = 1

@@ -123,6 +123,7 @@ def test_every_example_is_tested() -> None:
     assert {path.name for path in (PACKAGE / "examples").glob("*.py")} == set(EXPECTED)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_examples_do_what_they_say(name: str) -> None:
     done = subprocess.run(

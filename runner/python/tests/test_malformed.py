@@ -92,6 +92,7 @@ def test_a_violation_ends_the_worker_and_is_named(fake: Fake, script: str, messa
     assert rt.closed
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("data, rule", vectors("refused.tsv") + vectors("refused_by_parent.tsv"), ids=lambda t: t[:24])
 def test_the_refused_vectors_end_the_worker(fake: Fake, tmp_path: Path, data: str, rule: str) -> None:
     (tmp_path / "data").write_bytes(unhex(data))
@@ -234,6 +235,7 @@ def test_a_fatal_before_a_closed_input_is_told(fake: Fake) -> None:
         assert caught.value.returncode == 65
 
 
+@pytest.mark.once
 def test_a_worker_killed_between_any_two_bytes_is_lost(fake: Fake) -> None:
     """Of a reply, each beginning of it."""
     reply = struct.pack("<I", 19) + b"\x82l" + struct.pack("<I", 3) + b"Ni" + struct.pack("<q", 7) + b"s\0"

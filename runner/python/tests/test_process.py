@@ -305,6 +305,7 @@ def test_a_host_that_ignores_its_children_can_use_workers() -> None:
     assert host(code).stdout == "1\n"
 
 
+@pytest.mark.once
 def test_nothing_is_left_of_many_runtimes() -> None:
     gc.collect()
     before = descriptors()
@@ -316,6 +317,7 @@ def test_nothing_is_left_of_many_runtimes() -> None:
     assert descriptors() == before
 
 
+@pytest.mark.once
 def test_idle_runtimes_stand_side_by_side() -> None:
     runtimes = [Runtime(timeout=60) for _ in range(40)]
     for number, rt in enumerate(runtimes):
@@ -475,6 +477,7 @@ def test_ctrl_c_at_every_point_of_an_operation() -> None:
     assert worked > 5
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_at_every_point_of_starting_and_closing() -> None:
     at = 0

@@ -14,6 +14,8 @@ import pytest
 
 from small_python import Error, Runtime, WorkerError, _runtime
 
+pytestmark = pytest.mark.once
+
 REACH = """
 importer = next(c for c in object.__subclasses__() if c.__name__ == "BuiltinImporter")
 posix = importer.load_module("posix")

@@ -178,6 +178,7 @@ def test_a_mutated_value_decodes_or_is_a_violation(value: object, data: st.DataO
         pass
 
 
+@pytest.mark.once
 @settings(max_examples=2000)
 @given(st.binary(max_size=64))
 def test_any_bytes_decode_or_are_a_violation(data: bytes) -> None:
