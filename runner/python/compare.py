@@ -160,5 +160,30 @@ def main() -> None:
         Runtime.prepare(0)
 
 
+    idle(100)
+
+
+def idle(count: int) -> None:
+    """What runtimes cost that have run code and wait: memory that is theirs alone or their share, processor time."""
+    with ExitStack() as stack:
+        started = time.perf_counter()
+        runtimes = [stack.enter_context(Runtime()) for _ in range(count)]
+        for rt in runtimes:
+            rt.eval("1")
+        took = time.perf_counter() - started
+        homes = [Path(f"/proc/{rt.pid}") for rt in runtimes]
+
+        def ticks() -> int:
+            return sum(sum(map(int, (home / "stat").read_text().rsplit(") ")[1].split()[11:13])) for home in homes)
+
+        shares = [(home / "smaps_rollup").read_text() for home in homes]
+        kilobytes = sum(int(line.split()[1]) for share in shares for line in share.splitlines() if line.startswith("Pss:"))
+        before = ticks()
+        time.sleep(2)
+        used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
+        print(f"{count} idle runtimes: started and used in {took:.2f} s, {kilobytes / count / 1024:.1f} MiB each, "
+              f"{used:.2f} s of processor time in 2 s")  # fmt: skip
+
+
 if __name__ == "__main__":
     main()

@@ -16,6 +16,8 @@ HERE = Path(__file__).resolve().parent
 PLACES = HERE.parents[2] / "runner/src", HERE.parent / "rust/runner/src"
 SUITE = next(p for p in PLACES if p.is_dir()) / "python-test-suite.py"
 
+pytestmark = pytest.mark.once
+
 SHIM = """
 import attacks
 importer = [c for c in object.__subclasses__() if c.__name__ == 'BuiltinImporter'][0]
