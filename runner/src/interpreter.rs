@@ -42,6 +42,7 @@ const BUILT_IN: &[&CStr] = &[
     c"posix",
     c"sys",
     c"time",
+    c"unicodedata",
 ];
 
 /// Starts CPython, isolated from environment and user files. The error is CPython's own words.

@@ -178,6 +178,23 @@ def package_files():
     return {f"small_python/{name}": (folder / name).read_bytes() for name in names}
 
 
+def wheel_text(platform_tag):
+    """The text of WHEEL."""
+    rows = "Wheel-Version: 1.0", "Generator: small_python_build", "Root-Is-Purelib: false", f"Tag: py3-none-{platform_tag}"
+    return "\n".join(rows) + "\n"
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Writes what can be said before the program is built; returns the name of the folder."""
+    about = project()
+    info = f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
+    folder = pathlib.Path(metadata_directory, info)
+    folder.mkdir()
+    (folder / "METADATA").write_text(metadata(), "utf-8")
+    (folder / "WHEEL").write_text(wheel_text("any"), "utf-8")
+    return info
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Writes the wheel; returns its name."""
     program, self_contained = build_worker()
@@ -188,8 +205,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = package_files()
     files["small_python/spy-worker"] = program.read_bytes()
     files[f"{info}/METADATA"] = metadata().encode()
-    wheel = ["Wheel-Version: 1.0", "Generator: small_python_build", "Root-Is-Purelib: false", f"Tag: py3-none-{platform_tag}"]
-    files[f"{info}/WHEEL"] = ("\n".join(wheel) + "\n").encode()
+    files[f"{info}/WHEEL"] = wheel_text(platform_tag).encode()
     record = []
     for path, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -206,7 +222,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return result
 
 
-SKIPPED = {"target", "__pycache__", ".mypy_cache", ".pytest_cache", ".hypothesis", "dist"}
+SKIPPED = {"python", "target", "__pycache__", ".mypy_cache", ".pytest_cache", ".hypothesis", "dist"}
 
 
 def tree(folder, inside):
@@ -227,10 +243,8 @@ def sdist_files():
     workspace = re.sub(r"^members = .*$", 'members = ["policy", "runner"]', workspace, flags=re.M)
     yield "rust/Cargo.toml", workspace.encode()
     yield "rust/Cargo.lock", (ROOT / "Cargo.lock").read_bytes()
-    for part in ("policy", "seccomp", "runner/src", "runner/vectors"):
+    for part in ("policy", "runner", "seccomp"):
         yield from tree(ROOT / part, f"rust/{part}")
-    for part in ("runner/Cargo.toml", "runner/build.rs", "runner/PROTOCOL.md"):
-        yield f"rust/{part}", (ROOT / part).read_bytes()
 
 
 def build_sdist(sdist_directory, config_settings=None):

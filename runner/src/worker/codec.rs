@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyRecursionError, PyUnicodeEncodeError, PyValueError};
+use pyo3::exceptions::{PyRecursionError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString,
@@ -364,14 +365,14 @@ impl Drop for Encoder<'_, '_> {
 
 /// A text as UTF-8, surrogates as in §2.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, [u8]>> {
-    match text.to_str() {
-        Ok(text) => Ok(Cow::Borrowed(text.as_bytes())),
-        Err(e) if e.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
-            let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?.cast_into::<PyBytes>()?;
-            Ok(Cow::Owned(bytes.as_bytes().to_vec()))
-        }
-        Err(e) => Err(e),
+    // By way of the type, since a subclass may call anything by these names. CPython would keep the UTF-8 of a text that is
+    // not ASCII beside it, for as long as it lives and at the engine's expense, if it were asked for a reference.
+    let kind = text.py().get_type::<PyString>();
+    if kind.call_method1(intern!(text.py(), "isascii"), (text,))?.is_truthy()? {
+        return Ok(Cow::Borrowed(text.to_str()?.as_bytes()));
     }
+    let bytes = kind.call_method1(intern!(text.py(), "encode"), (text, "utf-8", "surrogatepass"))?;
+    Ok(Cow::Owned(bytes.cast_into::<PyBytes>()?.as_bytes().to_vec()))
 }
 
 /// The opposite: always a str itself, never a subclass.

@@ -75,6 +75,12 @@ impl Engine {
         globals.set_item("__name__", "__main__")?;
         globals.set_item("__builtins__", &own)?;
         let of = |name: &str| genuine.as_any().get_item(name).map(Bound::unbind);
+        // What `"\N{BULLET}"` takes is looked up once, by an import that the engine's own would not satisfy.
+        let named = py
+            .import("unicodedata")
+            .and_then(|_| genuine.as_any().get_item("eval")?.call1(("'\\N{BULLET}'",)));
+        // A library without these names leaves them out of the language.
+        drop(named);
         let ast = py.import("_ast")?;
         let number = |value: i32| value.into_pyobject(py).map(|v| v.into_any().unbind()).map_err(PyErr::from);
         Ok(Engine {

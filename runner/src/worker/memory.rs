@@ -164,7 +164,10 @@ extern "C" fn free(_: *mut c_void, block: *mut c_void) {
 }
 
 extern "C" fn arena(_: *mut c_void, size: usize) -> *mut c_void {
-    if !allows(size) {
+    // The worker's own small blocks come one by one where a whole arena would put the engine past its limit for good.
+    let (limit, would) = (LIMIT.load(Relaxed), HELD.load(Relaxed).saturating_add(size));
+    let fits = if LIMITED.load(Relaxed) { allows(size) } else { limit == 0 || would <= limit };
+    if !fits {
         return std::ptr::null_mut();
     }
     let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

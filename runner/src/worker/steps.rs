@@ -1,6 +1,7 @@
-//! `step_limit`: instructions of the interpreter, counted by CPython's trace hook.
+//! `step_limit`: instructions of the interpreter and lines begun, counted by CPython's trace hook.
 //!
-//! Instructions and not lines: a loop that is one jump onto itself (`while True: pass`) begins no line.
+//! Instructions, because in CPython 3.11 a loop that is one jump onto itself (`while True: pass`) begins no line; lines,
+//! because later versions tell of instructions only to who asks in time.
 //!
 //! Set only when a limit is asked for, since tracing slows everything down. It stops code that runs too long by mistake;
 //! code that means harm has ways around it (one call of a built-in function can take for ever) and is stopped by the
@@ -53,7 +54,7 @@ extern "C" fn step(
         // SAFETY: as above; the frame is the one that begins.
         return unsafe { ffi::PyObject_SetAttr(frame.cast(), each.as_ptr(), yes) };
     }
-    if what != ffi::PyTrace_OPCODE {
+    if what != ffi::PyTrace_OPCODE && what != ffi::PyTrace_LINE {
         return 0;
     }
     let left = LEFT.load(Relaxed);

@@ -19,6 +19,9 @@ fn the_last_expression_is_the_value() {
         let said = worker.eval(source);
         assert_eq!(said, Said::Message(VALUE, value), "{source}: {}", said.readable());
     }
+    worker.check(
+        "from __future__ import annotations\n'\\N{BULLET}' == '\\u2022' and 'é'.encode('cp1252') == b'\\xe9'",
+    );
     worker.refuse(" 1", "IndentationError");
     worker.refuse("1 +", "SyntaxError");
     worker.refuse("x = 9; 1 +", "SyntaxError");
@@ -300,7 +303,7 @@ fn memory_runs_out_for_the_code_and_not_for_the_worker() {
     let mut worker = Worker::with(&Init { memory: 8 << 20, ..Init::default() });
     worker.refuse("'x' * (9 << 20)", "MemoryError");
     worker.check("len('x' * (7 << 20)) > 0");
-    let fill = "kept = []\ntry:\n    while True:\n        kept.append('x' * (1000 + len(kept) % 2))\nexcept MemoryError:\n    n = len(kept)\n    message = f'{n} kept'\nmessage.endswith('kept') and 5000 < n < 9000";
+    let fill = "kept = []\ntry:\n    while True:\n        kept.append('x' * (1000 + len(kept) % 2))\nexcept MemoryError:\n    handled = ['y' * (700 + i) for i in range(90)]\n    n = len(kept)\n    message = f'{n} kept'\nmessage.endswith('kept') and 5000 < n < 9000";
     worker.check(fill);
     // At its limit it can still be told to let go, and then works as before.
     assert_eq!(worker.ask(DEL, &text("kept")).fields(VALUE), b"N");
@@ -315,6 +318,13 @@ fn memory_runs_out_for_the_code_and_not_for_the_worker() {
         worker.refuse(source, "MemoryError");
         worker.exec("x = None").fields(VALUE);
         worker.check("sum(range(1000)) == 499500");
+    }
+    // Returning a text costs the engine nothing, so that at its limit it does not end up past it.
+    worker.exec("x = ['\u{20ac}' * 100000 for _ in range(20)]").fields(VALUE);
+    for _ in 0..2 {
+        let texts = worker.eval("x[:3]").fields(VALUE);
+        assert!(texts.len() > 900_000);
+        worker.check("len('x' * 700000) == 700000");
     }
     // The parent's own values count too.
     let said =
