@@ -45,13 +45,16 @@ impl Table {
 
     /// Every system call by number.
     fn names(self) -> &'static BTreeMap<u32, &'static str> {
-        static NAMES: LazyLock<[BTreeMap<u32, &'static str>; 2]> = LazyLock::new(|| {
-            [NUMBERS, NUMBERS_AARCH64].map(|numbers| {
-                let rows = numbers.lines().filter_map(|l| l.split_once('\t'));
-                rows.filter_map(|(n, name)| Some((n.parse().ok()?, name))).collect()
-            })
-        });
-        &NAMES[self as usize]
+        fn read(numbers: &'static str) -> BTreeMap<u32, &'static str> {
+            let rows = numbers.lines().filter_map(|l| l.split_once('\t'));
+            rows.filter_map(|(n, name)| Some((n.parse().ok()?, name))).collect()
+        }
+        static NAMES_X86_64: LazyLock<BTreeMap<u32, &str>> = LazyLock::new(|| read(NUMBERS));
+        static NAMES_AARCH64: LazyLock<BTreeMap<u32, &str>> = LazyLock::new(|| read(NUMBERS_AARCH64));
+        match self {
+            Table::X86_64 => &NAMES_X86_64,
+            Table::Aarch64 => &NAMES_AARCH64,
+        }
     }
 
     fn number(self, name: &str) -> Option<u32> {

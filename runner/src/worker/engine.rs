@@ -13,18 +13,8 @@ use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple};
 use super::{Worker, builtins, imports};
 
 /// Builtins that make no sense here: they would read a terminal, start a debugger, or are for a prompt.
-const LEFT_OUT: [&str; 10] = [
-    "breakpoint",
-    "copyright",
-    "credits",
-    "exit",
-    "help",
-    "input",
-    "license",
-    "quit",
-    "_",
-    "__debug_build__",
-];
+const LEFT_OUT: [&str; 8] =
+    ["breakpoint", "copyright", "credits", "exit", "help", "input", "license", "quit"];
 
 /// What the worker needs of a started interpreter.
 #[derive(Debug)]
