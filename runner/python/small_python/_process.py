@@ -55,7 +55,7 @@ class Ended(Exception):
 class Worker:
     """A worker process that this process started.
 
-    `left` holds the seconds that the current operation may still spend waiting for the worker, or None.
+    `left` holds the seconds that the current operation may still take, or None. The time runs from `resume` to `pause`.
 
     What the kernel hands out is stored, and given back, within one call of C code (`extend`, `map`): between those no
     signal handler runs, so a KeyboardInterrupt never leaves a descriptor or a process behind.
@@ -63,7 +63,7 @@ class Worker:
 
     __slots__ = (
         "__weakref__", "_fds", "_parent", "_pidfds", "_pids", "_reaped", "_to_read", "_to_write",
-        "early", "left", "returncode", "stdin", "stdout",
+        "early", "left", "returncode", "stdin", "stdout", "until",
     )  # fmt: skip
 
     def __init__(self, path: str) -> None:
@@ -75,6 +75,7 @@ class Worker:
         self._parent = os.getpid()
         self.returncode: int | None = None
         self.left: float | None = None
+        self.until = 0.0
         self.early = b""
         self._start(path)
         _workers.add(self)
@@ -187,18 +188,24 @@ class Worker:
             frame = frame[:size]
         return frame
 
+    def resume(self) -> None:
+        """Lets the operation's time run: from here on the worker has the turn."""
+        if self.left is not None:
+            self.until = monotonic() + self.left
+
+    def pause(self) -> None:
+        """Stops the operation's time: from here on it is the host that takes it."""
+        if self.left is not None:
+            self.left = self.until - monotonic()
+
     def _wait(self, poll: Callable[[float], list[Any]]) -> None:
-        """Waits until a pipe is ready, on the operation's time."""
-        assert self.left is not None
+        """Waits until a pipe is ready, on the operation's time. What comes too late is late, though it is there."""
         while True:
-            left = max(self.left, 0.0)
-            started = monotonic()
-            ready = poll(ceil(min(left, 3600.0) * 1000))
-            self.left = left - (monotonic() - started)
-            if ready:
-                return
-            if self.left <= 0:
+            left = self.until - monotonic()
+            if left <= 0:
                 raise Late
+            if poll(ceil(min(left, 3600.0) * 1000)):
+                return
 
     def exited(self, seconds: float) -> bool:
         """Whether it exits by itself within `seconds`; then it is reaped and `returncode` is set."""

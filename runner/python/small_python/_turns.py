@@ -131,6 +131,7 @@ class Turns:
         try:
             if worker.early:
                 self._read_early()
+            worker.resume()
             worker.send(writer.frame(self._releases(dropped, writer) if dropped else ()))
             while True:
                 data = worker.receive(limit)
@@ -147,6 +148,7 @@ class Turns:
                 else:
                     self._serve(reply, data)
                     continue
+                worker.pause()
                 self._ours = True
                 break
         except (Violation, Ended, Late) as error:
@@ -182,6 +184,7 @@ class Turns:
         if self._callouts >= _CALLOUTS_MAX:
             raise Violation(f"more than {_CALLOUTS_MAX} host functions within each other")
         self._callouts += 1
+        self._worker.pause()
         try:
             try:
                 self._ours = True
@@ -196,6 +199,7 @@ class Turns:
         finally:
             self._callouts -= 1
         self._check()
+        self._worker.resume()
         self._worker.send(writer.frame(self._releases(dropped, writer) if dropped else ()))
 
     def _answer(self, kind: int, result: object) -> tuple[Writer, int]:
@@ -284,7 +288,7 @@ class Turns:
         # A bound method is a new object each time.
         if isinstance(value, MethodType):
             key = id(value.__self__), id(value.__func__)
-        elif isinstance(value, BuiltinFunctionType):
+        elif isinstance(value, BuiltinFunctionType) and value.__self__ is not None:
             key = id(value.__self__), value.__qualname__
         else:
             key = (id(value),)
@@ -347,6 +351,7 @@ class Turns:
         """Its streams have ended: did it say why, did it exit, and how?"""
         worker = self._worker
         worker.left = LINGER_SECONDS
+        worker.resume()
         try:
             data = worker.receive(self._message_limit)
             if data[4] == m.FATAL:
@@ -371,7 +376,9 @@ class Turns:
         claim = self._claim
         try:
             holder = claim.setdefault("thread", turn)
-            if holder is not turn and not self._closed:
+            if holder is not turn:
+                if self._closed:
+                    return
                 self._nested(holder, "close")
             self._closed = True
             self._worker.close()

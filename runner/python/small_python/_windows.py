@@ -55,16 +55,15 @@ if sys.platform == "win32":
             if self.left is None:
                 done = self._put(frame)
             else:
-                started = monotonic()
-                timer = Timer(self.left, self.kill)
+                timer = Timer(max(self.until - monotonic(), 0), self.kill)
                 timer.start()
                 try:
                     left, self.left = self.left, None
                     done = self._put(frame)
-                    self.left = left - (monotonic() - started)
+                    self.left = left
                 finally:
                     timer.cancel()
-                if self.left <= 0:
+                if self.until <= monotonic():
                     raise Late
             if not done:
                 raise Ended(partial=False)

@@ -310,6 +310,25 @@ def test_the_messages_of_the_vectors_are_what_is_sent_and_read(fake: Fake, tmp_p
         assert frame in sent
 
 
+def test_the_time_that_reading_takes_counts(fake: Fake) -> None:
+    """Messages that are quick to send and slow to read do not hold the host for longer than its timeout allows."""
+    fake("""
+        ready()
+        read()
+        message = b'\\x90' + struct.pack('<Q', 1) + b't\\1\\0\\0\\0l' + struct.pack('<I', 1 << 20) + b'N' * (1 << 20) + b'd\\0\\0\\0\\0'
+        while True:
+            send(message)
+            read()
+    """)
+    with Runtime(timeout=0.5) as rt:
+        calls: list[int] = []
+        rt._functions[1] = lambda values: calls.append(len(values))
+        with pytest.raises(Timeout):
+            rt.eval("1")
+        # Each costs a hundred times as long to read as to send.
+        assert len(calls) < 50
+
+
 def test_time_of_the_host_does_not_count(fake: Fake) -> None:
     fake("ready()\nread()\nfor _ in range(3):\n    send(b'\\x92' + text('x'))\n    read()\nsend(b'\\x82N')")
     with Runtime(timeout=0.4, output=lambda text: time.sleep(0.3)) as rt:
