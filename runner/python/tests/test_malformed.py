@@ -325,8 +325,8 @@ def test_the_time_that_reading_takes_counts(fake: Fake) -> None:
         rt._functions[1] = lambda values: calls.append(len(values))
         with pytest.raises(Timeout):
             rt.eval("1")
-        # Each costs a hundred times as long to read as to send.
-        assert len(calls) < 50
+        # Each takes far longer to read than to send: if only waiting counted, there would be dozens.
+        assert len(calls) <= 10
 
 
 def test_time_of_the_host_does_not_count(fake: Fake) -> None:
