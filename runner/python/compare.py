@@ -75,11 +75,11 @@ def restricted() -> dict[str, Case]:
     return {"RestrictedPython: compile, eval": lambda: eval(compile_restricted("1", "<string>", "eval"), {})}
 
 
-def subprocesses() -> dict[str, Case]:
+def subprocesses(stack: ExitStack) -> dict[str, Case]:
     command = [PYTHON, "-I", "-S", "-c", "print(1)"]
     cases: dict[str, Case] = {"subprocess: python -I -S": lambda: subprocess.run(command, stdout=subprocess.PIPE, check=True)}
     if shutil.which("crun") and os.geteuid() == 0:
-        bundle = tempfile.mkdtemp(prefix="compare-")
+        bundle = stack.enter_context(tempfile.TemporaryDirectory())
         subprocess.run(["crun", "spec"], cwd=bundle, check=True)
         config = json.loads(Path(bundle, "config.json").read_text())
         root = Path(bundle, "rootfs")
@@ -149,12 +149,11 @@ def main() -> None:
             "small_python: 1 MiB of bytes there and back": lambda: rt.call("echo", blob),
             "small_python: 100,000 ints there and back": lambda: rt.call("echo", ints),
         }, 10, 2)  # fmt: skip
-        measure(cold | subprocesses(), 30, 1)
+        measure(cold | subprocesses(stack), 30, 1)
 
         def spare() -> None:
-            # Ready means that it waits for INIT: its interpreter has started.
             Runtime.prepare(1)
-            time.sleep(0.05)
+            time.sleep(0.1)  # what a program that prepares does meanwhile: something else
 
         measure({"small_python: start, eval, end, with a spare": start_and_end}, 30, 1, spare)
         Runtime.prepare(0)

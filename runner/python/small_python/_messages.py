@@ -94,10 +94,7 @@ def put_raise(writer: Writer, token: int, names: list[str], args: tuple[object, 
 
 def check_answer(kind: int, fields: tuple[Any, ...], value: object) -> None:
     """Refuses a VALUE of a type that the request cannot have as its answer."""
-    if kind == OP:
-        answer = ANSWERS.get(fields[0])
-    else:
-        answer = _ANSWERS.get(kind)
+    answer = ANSWERS.get(fields[0]) if kind == OP else _ANSWERS.get(kind)
     if answer is not None and not answer[1](value):
         raise Violation(f"an answer of type {type(value).__name__} where only {answer[0]} can be")
 

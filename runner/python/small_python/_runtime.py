@@ -124,14 +124,14 @@ class Runtime(Turns):
         >>> rt.eval("x = 20; x * 2 + 2")
         42
         """
-        return self._ask(m.EVAL, m.put_code, (_text("source", source), _text("filename", filename)), "eval")
+        return self._ask(m.EVAL, m.put_code, _code(source, filename), "eval")
 
     def exec(self, source: str, filename: str = "<string>") -> None:
         """Runs ``source``; otherwise like `eval`.
 
         >>> rt.exec("def double(x): return 2 * x")
         """
-        self._ask(m.EXEC, m.put_code, (_text("source", source), _text("filename", filename)), "exec")
+        self._ask(m.EXEC, m.put_code, _code(source, filename), "exec")
 
     def call(self, function: str | Object | Callable[..., object], /, *args: object, **kwargs: object) -> Any:
         """Calls a function in the engine and returns its result.
@@ -321,6 +321,12 @@ def _seconds(timeout: Any) -> float | None:
 def _optional(name: str, function: object) -> None:
     if function is not None and not callable(function):
         raise TypeError(f"{name} must be callable or None, not {type(function).__name__}")
+
+
+def _code(source: object, filename: object) -> tuple[str, str]:
+    if isinstance(source, str) and isinstance(filename, str):
+        return source, filename
+    return _text("source", source), _text("filename", filename)
 
 
 def _text(name: str, value: object) -> str:

@@ -11,6 +11,7 @@ import signal
 import sys
 import weakref
 from collections import deque
+from os import getpid
 from struct import pack
 from threading import get_ident
 from types import BuiltinFunctionType, MethodType
@@ -34,6 +35,9 @@ _CALLOUTS_MAX = 64
 _TOKENS_MAX = 256
 _NAMES_MAX = 64
 
+_VALUE = m.VALUE
+_ANY = frozenset({m.EVAL, m.CALL, m.GET})  # requests that may be answered with any value
+
 _STATUSES = {
     64: "it was started with a wrong command line",
     65: "it says that this package broke the protocol",
@@ -50,6 +54,7 @@ class Turns:
 
     def __init__(self, worker: Worker, message_limit: int, timeout: float | None) -> None:
         self._worker = worker
+        self._pid = getpid()  # the process that has the worker
         self._message_limit = message_limit
         self._timeout = timeout
         self._output = self._loader = None
@@ -71,7 +76,8 @@ class Turns:
         self, kind: int, put: Callable[..., None], fields: tuple[Any, ...], alone: str | None = None
     ) -> Any:
         """Makes a request, top-level or nested, and returns the value of its reply. `alone`: never nested."""
-        self._check()
+        if self._closed or self._pid != getpid():
+            self._check()
         turn = [get_ident()]
         claim = self._claim
         try:
@@ -110,7 +116,7 @@ class Turns:
             raise WorkerError(*self._lost)
         if self._closed:
             raise RuntimeError("the runtime is closed")
-        if self._worker.foreign:
+        if self._pid != getpid():
             raise WorkerError("the worker belongs to another process, of which this one is a fork")
 
     def _exchange(self, kind: int, put: Callable[..., None], fields: tuple[Any, ...]) -> Any:
@@ -122,7 +128,8 @@ class Turns:
             self._ours = False
             writer = Writer(kind, limit, self._refer)
             put(writer, *fields)
-            writer.fit()
+            if len(writer.out) - 4 > limit:
+                writer.fit()
         except BaseException:
             self._ours = True
             raise
@@ -131,16 +138,16 @@ class Turns:
         try:
             if worker.early:
                 self._read_early()
-            worker.resume()
+            if worker.left is not None:
+                worker.resume()
             worker.send(writer.frame(self._releases(dropped, writer) if dropped else ()))
             while True:
                 data = worker.receive(limit)
                 reply = data[4]
-                if reply == m.VALUE:
-                    reader = Reader(data, 5, self._adopt)
-                    value = reader.value()
-                    reader.finish()
-                    m.check_answer(kind, fields, value)
+                if reply == _VALUE:
+                    value = Reader(data, 5, self._adopt).last()
+                    if kind not in _ANY:
+                        m.check_answer(kind, fields, value)
                 elif reply == m.ERROR and kind != m.INIT:
                     failure = self._failure(*m.read_error(Reader(data, 5, self._adopt)))
                 elif reply == m.READY and kind == m.INIT:
@@ -148,7 +155,8 @@ class Turns:
                 else:
                     self._serve(reply, data)
                     continue
-                worker.pause()
+                if worker.left is not None:
+                    worker.pause()
                 self._ours = True
                 break
         except (Violation, Ended, Late) as error:

@@ -97,12 +97,13 @@ class Writer:
 
     def text(self, text: str) -> None:
         """Appends a text without a tag."""
-        self.blob(str.encode(text, "utf-8", "surrogatepass"))
+        self.blob(text.encode("utf-8", "surrogatepass"))
 
     def blob(self, data: bytes) -> None:
         """Appends bytes without a tag."""
         size = len(data)
-        self._room(size)
+        if size > self.limit - len(self.out):
+            self._room(size)
         self.out += _U32.pack(size)
         self.out += data
 
@@ -305,6 +306,13 @@ class Reader:
             return self.data[start : self.pos].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise Violation(f"invalid UTF-8: {error.reason}") from None
+
+    def last(self) -> object:
+        """Reads a value, which must fill the message."""
+        value = self.value()
+        if self.pos != self.end:
+            self.finish()
+        return value
 
     def value(self) -> object:
         """Reads a value. Open containers stand in a list, so that depth costs no stack of the interpreter."""
