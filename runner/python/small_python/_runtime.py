@@ -58,7 +58,11 @@ class Runtime(Turns):
     """
 
     layers: dict[str, int]
-    """What of its sandbox this kernel has: 0 for a layer that it lacks, else 1, or the layer's version."""
+    """What of its sandbox this kernel has: 0 for a layer that it lacks, else 1, or the layer's version.
+
+    >>> sorted(rt.layers)  # on Linux
+    ['landlock', 'no_new_privs', 'seccomp']
+    """
 
     def __init__(
         self,
@@ -262,17 +266,28 @@ class Runtime(Turns):
 
         Raises:
             RuntimeError: The runtime is in use.
+
+        >>> rt = Runtime()
+        >>> rt.close()
         """
         self._end()
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, or its worker is lost."""
+        """Whether it was closed, or its worker is lost.
+
+        >>> rt.closed
+        False
+        """
         return self._closed
 
     @property
     def pid(self) -> int:
-        """The worker's process id."""
+        """The worker's process id.
+
+        >>> rt.pid in (0, 1)
+        False
+        """
         return self._worker.pid
 
     def __enter__(self) -> Runtime:
