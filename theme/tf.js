@@ -57,9 +57,8 @@
   function keep() {
     clearTimeout(timer);
     timer = 0;
-    const state = { localStorage };
-    name = "tf:" + JSON.stringify(state); // for a work that loads itself again
-    if (!saves) ready.then(r => r.capabilities.includes("save_api") && ask("save.put", { state, unasked: true })).catch(() => {});
+    const call = { state: { localStorage }, unasked: true };
+    if (!saves) ready.then(r => r.capabilities.includes("save_api") && ask("save.put", call)).catch(() => {});
   }
   const storage = (kept, changed) => new Proxy({
     getItem: key => kept.get(`${key}`) ?? null,
@@ -82,7 +81,10 @@
     return true;
   };
   shim("sessionStorage", new Map(), () => {});
-  if (shim("localStorage", new Map(Object.entries(given ?? {})), () => { timer ||= setTimeout(keep, 500); })) {
+  if (shim("localStorage", new Map(Object.entries(given ?? {})), () => {
+    name = "tf:" + JSON.stringify({ localStorage }); // for a reload
+    timer ||= setTimeout(keep, 500);
+  })) {
     addEventListener("pagehide", () => timer && keep());
   }
 })();

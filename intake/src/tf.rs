@@ -1,6 +1,6 @@
 //! The canonical `tf.js`: recognised byte by byte, so one byte changed makes it ordinary code.
 //!
-//! The same file is served to nobody and pasted into works, by hand or by `intake pack`. It speaks to the window around
+//! The file is pasted into works, by hand or by `intake pack`; the site offers it as `/src/tf.js`. It speaks to the window around
 //! the work, which no other code may.
 
 /// The text of the canonical `tf.js`.

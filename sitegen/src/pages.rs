@@ -31,6 +31,8 @@ struct Front {
     title: String,
     summary: String,
     updated: Day,
+    /// The module of the theme that the page runs, if any.
+    script: Option<String>,
 }
 
 /// Renders every page. Problems are collected; a page with a problem is left out.
@@ -61,13 +63,14 @@ pub(crate) fn render(
 }
 
 fn page(theme: &Theme, file: PathBuf, text: String, path: String) -> Result<TextPage, Diagnostic> {
-    let shape = "a page starts with `+++`, then title, summary and updated as TOML, then `+++`";
+    let shape =
+        "a page starts with `+++`, then title, summary, updated and perhaps script as TOML, then `+++`";
     let unfinished =
         || Diagnostic::at_byte(&file, &text, 0, "front matter is missing or never ends").hint(shape);
     let (front, body) =
         text.strip_prefix("+++\n").and_then(|t| t.split_once("\n+++\n")).ok_or_else(unfinished)?;
     let offset = text.len() - body.len();
-    let Front { title, summary, updated } = toml::from_str(front).map_err(|e| {
+    let Front { title, summary, updated, script } = toml::from_str(front).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start) + "+++\n".len();
         Diagnostic::at_byte(&file, &text, at, e.message().to_owned()).hint(shape)
     })?;
@@ -76,6 +79,6 @@ fn page(theme: &Theme, file: PathBuf, text: String, path: String) -> Result<Text
     let (body, headings) = markdown::page(&markdown);
     let url = Value::from_safe_string(path.clone());
     let body = Value::from_safe_string(body);
-    let html = theme.render("page.html", context! { title, summary, updated => updated.to_string(), path => url, body, headings => Serde(&headings) })?;
+    let html = theme.render("page.html", context! { title, summary, updated => updated.to_string(), script, path => url, body, headings => Serde(&headings) })?;
     Ok(TextPage { file, text, path, updated, html })
 }

@@ -1,5 +1,6 @@
 // The save drawer: shows what a visit keeps, and does what the player wants with it. Loaded when it is first opened.
 
+import { look, makeBlock, openBlock } from "./blocks.js";
 import { saves } from "./policy.js";
 import { Refusal } from "./refusal.js";
 
@@ -78,6 +79,7 @@ export function makeDrawer(root, visit, restart) {
     part("save-state").classList.toggle("wrong", visit.trouble !== null);
     part("conflict").hidden = !conflict;
     part("code-slip").hidden = !visit.code;
+    if (part("code").textContent !== (visit.code ?? "")) part("code-copy").textContent = "Copy";
     part("code").textContent = visit.code ?? "";
     part("save-now").hidden = visit.json === null || visit.position === "offline" || conflict || !visit.unsaved;
     part("save-now").textContent = visit.trouble ? "Try again" : "Save now";
@@ -140,11 +142,11 @@ export function makeDrawer(root, visit, restart) {
   on("make-block", "make-said", async () => {
     const passphrase = input("passphrase").value;
     if (!passphrase.trim()) throw new Refusal("bad-passphrase", "Write a passphrase first: a few words that you will know again. Without it the block stays shut.");
-    return offer(await visit.block(passphrase), "The block opens with that passphrase, here or on any device. Keep both.");
+    return offer(await makeBlock(visit.work, visit.json ?? "null", { passphrase }), "The block opens with that passphrase, here or on any device. Keep both.");
   });
-  on("make-with-code", "make-said", async () => offer(await visit.block(null), "The block opens with your code, also when the server is gone."));
+  on("make-with-code", "make-said", async () => offer(await makeBlock(visit.work, visit.json ?? "null", { code: visit.code ?? "" }), "The block opens with your code, also when the server is gone."));
   on("open-block", "open-said", async () => {
-    await visit.openBlock(input("block-text").value, input("secret").value);
+    await visit.takeBlock(await openBlock(visit.work, input("block-text").value, input("secret").value));
     input("block-text").value = input("secret").value = "";
     return taken("The block is open.");
   });
@@ -155,7 +157,7 @@ export function makeDrawer(root, visit, restart) {
   input("made-text").addEventListener("focus", () => input("made-text").select());
   input("made-text").addEventListener("copy", () => visit.taken());
   input("block-text").addEventListener("input", async () => {
-    const needs = await visit.look(input("block-text").value).then(found => found.needs, () => null);
+    const needs = await look(visit.work, input("block-text").value).then(found => found.needs, () => null);
     part("secret-name").textContent = needs === "code" ? "Its code" : needs === "passphrase" ? "Its passphrase" : "Its passphrase or code";
   });
 

@@ -54,6 +54,7 @@ export function keepFocus(stage, current, robbed) {
   stage.addEventListener("pointerenter", event => {
     if (event.pointerType !== "mouse") return;
     pointerInside = true;
+    if (document.activeElement?.matches("input, textarea")) return; // somebody writes a code, and the mouse only passes by
     wanted = null;
     if (current()) give();
   });

@@ -59,8 +59,8 @@ async function ask(path, options, work) {
 /** @param {string} type @param {Record<string, unknown>} [more] */
 function refusal(type, more = {}) {
   const sentence = SENTENCES[type];
-  const message = typeof sentence === "function" ? sentence(more) : sentence ?? String(more.detail ?? more.title ?? SENTENCES.unreachable);
-  return new Refusal(type, message, more);
+  const { message, title, detail, ...details } = more;
+  return new Refusal(type, typeof sentence === "function" ? sentence(more) : sentence ?? String(detail ?? title ?? SENTENCES.unreachable), details);
 }
 
 /** Reads a problem of RFC 9457, or what a server in front answers instead. @param {Response} response */
@@ -109,6 +109,10 @@ export async function remove(key, terms) {
 export async function python(work, inputs) {
   const options = { method: "POST", body: JSON.stringify(inputs), headers: { "Content-Type": PLAIN } };
   const response = await ask(`/api/python/${work}`, options, work);
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) {
+    const said = await problem(response);
+    // What is said of saves means something else here.
+    throw { "not-found": refusal("python-unknown"), "too-large": refusal("python-inputs") }[said.type] ?? said;
+  }
   return response.json().catch(() => { throw refusal("python-bad-answer"); });
 }

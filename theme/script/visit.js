@@ -1,12 +1,11 @@
 // What a visit keeps for a work: the newest state, the code, revision, position and word of its save. It does what the
 // work and the save drawer ask, one thing at a time, and nothing here is stored in the browser.
 
-import { readBlock, writeBlock } from "./block.js";
 import { drawCode, keyOf, readCode } from "./code.js";
 import { Pace } from "./pace.js";
 import { limits, saves } from "./policy.js";
 import { Refusal } from "./refusal.js";
-import { SEAL_BYTES_MAX, openWithCode, openWithPassphrase, openedWith, sealWithCode, sealWithPassphrase } from "./seal.js";
+import { SEAL_BYTES_MAX, openWithCode, sealWithCode } from "./seal.js";
 import * as server from "./server.js";
 
 /** @typedef {"offline" | "encrypted" | "plaintext"} Position */
@@ -31,7 +30,8 @@ export class Visit {
   /** Why the last save failed. @type {Refusal | null} */
   trouble = null;
 
-  #work;
+  /** creator/work @type {string} */
+  work;
   #changed;
   /** @type {string | null} */
   #revision = null;
@@ -52,9 +52,10 @@ export class Visit {
 
   /** @param {string} work creator/work @param {() => void} changed called when there is something new to show */
   constructor(work, changed) {
-    this.#work = work;
+    this.work = work;
     this.#changed = changed;
     addEventListener("online", () => { if (this.trouble && this.unsaved) this.flush().catch(() => {}); });
+    document.addEventListener("visibilitychange", () => { if (document.hidden && this.#timer) this.flush().catch(() => {}); });
   }
 
   /**
@@ -127,9 +128,9 @@ export class Visit {
   async #write() {
     const json = this.json ?? "null", plain = this.position === "plaintext";
     const code = this.code ?? (this.#draft ||= drawCode());
-    const key = await keyOf(this.#work, code);
-    const bytes = plain ? /** @type {Bytes} */ (encoder.encode(json)) : await sealWithCode(this.#work, code, json);
-    const send = () => server.put(key, { bytes, plain }, { work: this.#work, word: this.word, revision: this.#revision });
+    const key = await keyOf(this.work, code);
+    const bytes = plain ? /** @type {Bytes} */ (encoder.encode(json)) : await sealWithCode(this.work, code, json);
+    const send = () => server.put(key, { bytes, plain }, { work: this.work, word: this.word, revision: this.#revision });
     const lost = this.#unsure;
     this.#unsure = [...lost.slice(-UNSURE_MAX), bytes];
     try {
@@ -163,7 +164,7 @@ export class Visit {
 
   /** Whether one of these bodies is under the key; then the next save replaces it. @param {string} key @param {Bytes[]} bodies */
   async #isThere(key, bodies) {
-    const found = await server.get(key, { work: this.#work, word: this.word });
+    const found = await server.get(key, { work: this.work, word: this.word });
     const same = bodies.some(body => body.length === found.bytes.length && body.every((byte, i) => byte === found.bytes[i]));
     if (same) this.#revision = found.revision;
     return same;
@@ -174,9 +175,9 @@ export class Visit {
     const code = readCode(written);
     if (this.code && this.unsaved && !this.trouble) await this.flush().catch(() => {});
     return this.#inTurn(async () => {
-      const key = await keyOf(this.#work, code);
-      const { bytes, plain, revision } = await server.get(key, { work: this.#work, word });
-      const json = plain ? new TextDecoder().decode(bytes) : await openWithCode(this.#work, code, bytes);
+      const key = await keyOf(this.work, code);
+      const { bytes, plain, revision } = await server.get(key, { work: this.work, word });
+      const json = plain ? new TextDecoder().decode(bytes) : await openWithCode(this.work, code, bytes);
       const held = { key, bytes: bytes.length, plain };
       this.#adopt(json, { position: plain ? "plaintext" : "encrypted", code, word: plain ? word : "", held, revision, unsaved: false });
     });
@@ -215,34 +216,15 @@ export class Visit {
     });
   }
 
-  /** What a block in a text needs to be opened. @param {string} text */
-  async look(text) {
-    const { slug, sealed } = await readBlock(text);
-    if (slug && slug !== this.#work) throw new Refusal("other-work", `This block is a save of ${slug}. Open it on the page of that work.`);
-    return { sealed, needs: openedWith(sealed) };
-  }
-
-  /** Takes over a block; if that fails, everything stays as it is. @param {string} text @param {string} secret its code or passphrase */
-  async openBlock(text, secret) {
-    const { sealed, needs } = await this.look(text);
+  /**
+   * Takes over what a block held. Nobody knows yet what the server has under its code: the next save asks before it
+   * replaces anything.
+   * @param {{json: string, code: string | null}} opened
+   */
+  async takeBlock({ json, code }) {
     return this.#inTurn(async () => {
-      if (needs === "passphrase") {
-        const json = await openWithPassphrase(this.#work, secret, sealed, saves.passphraseRounds);
-        this.#adopt(json, { position: "offline", code: null, revision: null, unsaved: false });
-      } else {
-        const code = readCode(secret), json = await openWithCode(this.#work, code, sealed);
-        // Nobody knows yet what the server has under this code: the next save asks before it replaces anything.
-        this.#adopt(json, { position: "encrypted", code, revision: null, unsaved: true });
-      }
+      this.#adopt(json, { position: code ? "encrypted" : "offline", code, revision: null, unsaved: code !== null });
     });
-  }
-
-  /** The newest state as a block, under a passphrase or under the code. @param {string | null} passphrase */
-  async block(passphrase) {
-    const json = this.json ?? "null";
-    if (passphrase !== null) return writeBlock(this.#work, await sealWithPassphrase(this.#work, passphrase, json, saves.passphraseRounds));
-    if (!this.code) throw new Refusal("bad-request", "There is no code yet to seal a block with.");
-    return writeBlock(this.#work, await sealWithCode(this.#work, this.code, json));
   }
 
   /** The block of an offline save was taken away by the player. */
@@ -303,7 +285,7 @@ export class Visit {
   async remove() {
     return this.#inTurn(async () => {
       if (!this.code || !this.held) return;
-      await server.remove(this.held.key, { work: this.#work, word: this.word, revision: this.#revision });
+      await server.remove(this.held.key, { work: this.work, word: this.word, revision: this.#revision });
       this.#take({ code: null, held: null, word: "", unsaved: this.json !== null, revision: null });
     });
   }

@@ -33,13 +33,14 @@ declare namespace TF {
   type PythonProblem =
     | "python-closed" | "python-busy" | "python-timeout" | "python-memory" | "python-processes" | "python-output"
     | "python-bad-answer" | "python-denied" | "python-crash" | "python-inputs" | "python-unknown"
-    | "python-error";  // the function raised: `line`
+    | "python-error";  // the function raised: `error_type`, `line`
 
   interface Problem extends Error {
     type: BridgeProblem | ServerProblem | SaveProblem | PythonProblem;
     attempts_left?: number;
     wait_seconds?: number;
-    line?: number;
+    error_type?: string;
+    line?: number | null;
   }
 
   /** Fulfilled once the page has answered; fails at once, with "alone", where there is none. */

@@ -31,7 +31,7 @@ rules! {
     }
     LOCAL_SHIMMED = "storage-shimmed" Storage Note {
         title: "localStorage or sessionStorage after the shim",
-        why: "The shim of tf.js answers from memory: the work runs, and forgets when it is closed.",
+        why: "The shim of tf.js answers from memory. With save_api declared, what localStorage holds is saved under the player's code; else it is forgotten.",
         fix: "Nothing to mend; TF.save keeps what should last.",
         fails: Words "localStorage in a script after the canonical tf.js",
         passes: Script "const localStorage = {}; localStorage.best = 3;",

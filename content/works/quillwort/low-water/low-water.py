@@ -277,7 +277,7 @@ def run(inputs: dict) -> dict:
     state = inputs.get("state") or ""
     game, text, steps = believe(state), [], commands(str(inputs.get("command") or ""))
     if game is None or ("restart", []) in steps:
-        if state and game is None:
+        if state and game is None and '"short"' not in state:
             text.append("That page is torn, so the night begins again.")
         game, steps = fresh(), []
         text.append("You wake in the keeper's chair. It is long past midnight, and there is a letter on the table.")
