@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
+use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
@@ -17,6 +18,20 @@ pub struct Browser {
     driver: Child,
     display: Option<Display>,
     folder: TempDir,
+}
+
+/// ChromeDriver's way to the DevTools protocol.
+#[derive(Debug)]
+struct DevTools(serde_json::Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.0.to_string()))
+    }
 }
 
 /// An X server without a screen, for what a headless browser does not do.
@@ -116,6 +131,13 @@ impl Browser {
     /// Runs a script in the page and returns what it returns.
     pub async fn run(&self, script: &str) -> Result<serde_json::Value> {
         Ok(self.client.execute(script, vec![]).await?)
+    }
+
+    /// Sends a command of the DevTools protocol.
+    pub async fn cdp(&self, command: &str, parameters: serde_json::Value) -> Result<()> {
+        let command = DevTools(json!({"cmd": command, "params": parameters}));
+        self.client.issue_cmd(command).await?;
+        Ok(())
     }
 
     /// Presses play on the page of a work, and enters the frame once its document is there.

@@ -6,6 +6,9 @@
 pub mod browser;
 pub mod faults;
 pub mod http;
+pub mod player;
+pub mod save_bench;
+pub mod services;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
