@@ -1,4 +1,4 @@
-//! `./dev bench`: what publishing costs, beside what other generators cost in the same run.
+//! `./dev bench`: what publishing costs, beside what other generators cost in the same run; and what a save costs.
 //!
 //! `./dev bench --full` adds a catalogue of 100,000 works. Everything printed was measured in this run, on this
 //! machine; compare rows with each other, not with those of another day.
@@ -28,7 +28,9 @@ fn main() -> Result<()> {
     fs::create_dir_all(&disk)?;
     cold(&disk)?;
     one_change(&disk, full)?;
-    under_load(&disk)
+    under_load(&disk)?;
+    println!("{}", tests::save_bench::table()?);
+    Ok(())
 }
 
 /// How a program ran.
