@@ -32,9 +32,10 @@ export function makeFunction(work, visit) {
   /** @param {Record<string, unknown>} inputs */
   async function call(inputs) {
     if (!visit || Object.hasOwn(inputs, "state")) return python(work, inputs);
-    const answer = await python(work, { ...inputs, state: visit.json });
+    const { loads } = visit, answer = await python(work, { ...inputs, state: visit.json });
     const state = stateOf(answer);
-    if (state !== null) await visit.keep(state, true);
+    // Whoever loaded another save meanwhile does not want the one that the function saw.
+    if (state !== null && visit.loads === loads) await visit.keep(state, true);
     return answer;
   }
 

@@ -61,6 +61,7 @@ export function makeKeeping(work, declared, tell, restart) {
     drawer?.show();
     if (!visit) return;
     button?.classList.toggle("due", visit.unsaved);
+    button?.setAttribute("aria-label", visit.unsaved ? "Saves: there is progress to save" : "Saves");
     if (visit.code && visit.code !== toldCode) tell(`Saved under ${visit.code}. Note it; you find it again under “Saves”.`);
     if (visit.trouble && visit.trouble !== toldTrouble) {
       tell(visit.trouble.message, true);

@@ -27,6 +27,8 @@ export class Visit {
   unsaved = false;
   /** What the server holds under the code, as it was sent. @type {{key: string, bytes: number, plain: boolean} | null} */
   held = null;
+  /** How often another save took the place of what was here. */
+  loads = 0;
   /** Why the last save failed. @type {Refusal | null} */
   trouble = null;
 
@@ -193,6 +195,7 @@ export class Visit {
 
   /** @param {Record<string, any>} save */
   #take({ revision, ...save }) {
+    this.loads++;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     Object.assign(this, save, { trouble: null });

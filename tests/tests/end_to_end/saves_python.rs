@@ -13,6 +13,8 @@ def run(inputs):
         raise ValueError("as asked")
     while inputs.get("forever"):
         pass
+    for _ in range(inputs.get("slow", 0)):
+        pass
     if inputs.get("keep"):
         return {"saw": inputs.get("state")}
     state = json.loads(inputs.get("state") or "{}")
@@ -86,6 +88,11 @@ async fn a_function_and_a_script_go_on_with_the_same_code() -> Result<()> {
     assert!(failed(&two.work("TF.backend('no object')").await?, "bad-request"));
     assert!(failed(&two.work("TF.backend({long: 'x'.repeat(90_000)})").await?, "python-inputs"));
     assert_eq!(two.work("TF.load()").await?, json!({"count": 43}));
+    // A call that is under way when the player loads a save does not put its own state in that place.
+    two.work("(TF.backend({slow: 4_000_000}).catch(() => 0), 1)").await?;
+    assert!(two.load(&code, None).await?.starts_with("Loaded"));
+    assert_eq!(two.work("TF.backend({keep: true}).then(a => a.saw)").await?, json!(r#"{"count":42}"#));
+    assert_eq!(two.work("TF.load()").await?, json!({"count": 42}));
     let none = Player::at(&here, "probe/none").await?;
     assert!(failed(&none.work("TF.backend({})").await?, "undeclared"));
     for player in [one, two, forgets, none] {
