@@ -25,6 +25,20 @@ pub fn ok(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     never_stored(answer)
 }
 
+/// JSON with that status.
+pub fn json(status: StatusCode, body: &serde_json::Value) -> Answer {
+    let mut answer = ok("application/json", body.to_string());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// 200 with the bytes of a file, which nginx sends.
+pub fn sent_by_nginx(path: &str) -> Option<Answer> {
+    let mut answer = Response::new(Full::default());
+    answer.headers_mut().insert("x-accel-redirect", HeaderValue::from_str(path).ok()?);
+    Some(answer)
+}
+
 /// 201: it is there now.
 pub fn created() -> Answer {
     empty(StatusCode::CREATED)

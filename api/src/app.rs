@@ -3,11 +3,13 @@
 //! Between the two a program confines itself, so `Prepared` starts nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use policy::limits;
 
+use crate::desk::Desk;
 use crate::metrics::Metrics;
 use crate::python::Runner;
 use crate::saves::budget::Budget;
@@ -28,6 +30,8 @@ pub struct App {
     pub works: Works,
     /// Where functions run.
     pub runner: Runner,
+    /// Members, submissions, review.
+    pub desk: Arc<Desk>,
     /// Counters.
     pub metrics: Metrics,
 }
@@ -37,6 +41,7 @@ pub struct Prepared {
     saves: store::Opened,
     secret: Secret,
     works: Works,
+    desk: Desk,
     runner: Runner,
 }
 
@@ -51,8 +56,8 @@ pub fn secret_path(data: &Path) -> PathBuf {
 }
 
 impl Prepared {
-    /// Opens what a data folder holds, making what is missing; with `readers` connections for reading.
-    pub fn open(data: &Path, readers: usize) -> anyhow::Result<Self> {
+    /// Opens what the data folder of `site` holds, making what is missing; with `readers` connections for reading.
+    pub fn open(data: &Path, site: &str, readers: usize) -> anyhow::Result<Self> {
         let path = saves_path(data);
         let folder = path.parent().unwrap_or(data);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -65,7 +70,8 @@ impl Prepared {
         let saves = Store::open(&path, sizes, readers)?;
         let secret = Secret::open(&secret_path(data), saves.has_words()?)?;
         let runner = Runner::new(&data.join("runner.sock"));
-        Ok(Self { saves, secret, works: Works::open(data)?, runner })
+        let (works, desk) = (Works::open(data)?, Desk::open(data, site)?);
+        Ok(Self { saves, secret, works, desk, runner })
     }
 
     /// Starts the writer. Its thread ends when the app is dropped and what was accepted is on disk.
@@ -76,6 +82,7 @@ impl Prepared {
             words: Words::new(self.secret, limits().save.word_hash_cost),
             budget: Budget::new(limits().save.day_bytes_max),
             works: self.works,
+            desk: Arc::new(self.desk),
             runner: self.runner,
             metrics: Metrics::default(),
         };

@@ -18,6 +18,7 @@ use seccompiler::{
 use serde::Deserialize;
 
 use crate::app;
+use crate::desk::{SCREENSHOTS, STAGING};
 
 const POLICY: &str = include_str!("../../seccomp/api.json");
 const NUMBERS: &str = include_str!("../../seccomp/x86_64.tsv");
@@ -46,7 +47,7 @@ pub enum ConfineError {
     Policy(String),
 }
 
-/// Confines this thread, and all that it starts, to the data folder's databases and objects.
+/// Confines this thread, and all that it starts, to the data folder's databases and objects, and to what is uploaded.
 pub fn confine(data: &Path) -> Result<(), ConfineError> {
     let programs = programs()?;
     restrict_files(data)?;
@@ -63,6 +64,8 @@ fn restrict_files(data: &Path) -> Result<(), ConfineError> {
     let mut rules = vec![
         (saves.parent().unwrap_or(data).to_owned(), folder),
         (data.join("objects"), AccessFs::ReadFile | AccessFs::ReadDir),
+        (data.join(STAGING), folder | AccessFs::MakeDir | AccessFs::RemoveDir),
+        (data.join(SCREENSHOTS), AccessFs::ReadFile.into()),
     ];
     rules.extend(["catalog.db", "catalog.db-wal", "catalog.db-shm"].map(|name| (data.join(name), file)));
     let mut ruleset = Ruleset::default()

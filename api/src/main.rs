@@ -10,13 +10,15 @@ use anyhow::{Context as _, bail};
 use api::app::Prepared;
 use api::confine::confine;
 use api::saves::Today;
-use api::{App, answer, backup, route, server};
+use api::{App, answer, backup, gate, operator, route, server, work};
+use catalog::Slug;
+use catalog::member::Role;
 use clap::{Parser, Subcommand};
 use policy::{Config, limits};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The server behind /api/: saves it cannot read, and calls of Python functions.
+/// The server behind /api/: saves it cannot read, submissions and their review; and the worker behind it.
 ///
 /// Exit codes: 0 done; 1 it could not, and said why; 2 the arguments are wrong.
 #[derive(Parser)]
@@ -50,6 +52,76 @@ enum Command {
         /// The folder that `backup` made.
         folder: PathBuf,
     },
+    /// Do the jobs of the catalogue until killed: checks, previews, publishing, verification.
+    Work {
+        /// How many jobs at once.
+        #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+        workers: u8,
+        /// End when nothing is due.
+        #[arg(long)]
+        once: bool,
+    },
+    /// One submission in the hands of a process of its own; started by `work`.
+    #[command(subcommand, hide = true)]
+    Gate(Gate),
+    /// Who may submit and who decides.
+    #[command(subcommand)]
+    Member(Members),
+    /// Submissions that wait.
+    #[command(subcommand)]
+    Submissions(Submissions),
+    /// Follow the chain of the audit.
+    Audit,
+}
+
+#[derive(Subcommand)]
+enum Gate {
+    /// Judge what is in the folder.
+    Check {
+        /// The folder of the submission.
+        folder: PathBuf,
+    },
+    /// Play what passed.
+    Play {
+        /// The folder of the submission.
+        folder: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+enum Members {
+    /// List everybody who has a name.
+    List,
+    /// Give a member a role.
+    Grant {
+        /// Their name.
+        pseudonym: Slug,
+        /// creator, moderator or rater.
+        role: Role,
+    },
+    /// Take a role from a member.
+    Revoke {
+        /// Their name.
+        pseudonym: Slug,
+        /// creator, moderator or rater.
+        role: Role,
+    },
+}
+
+#[derive(Subcommand)]
+enum Submissions {
+    /// Give submissions back to their creators, with the reason.
+    Return {
+        /// Those that wait because Python is closed.
+        #[arg(long, required = true)]
+        python: bool,
+        /// What their creators read.
+        #[arg(
+            long,
+            default_value = "Python is closed, and will not open soon. Submit it again when the Python page says it is open."
+        )]
+        reason: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -77,6 +149,22 @@ fn main() -> ExitCode {
                 ));
                 Ok(())
             }
+            Command::Work { workers, once } => work::run(&config, &arguments.config, workers.into(), once),
+            Command::Gate(Gate::Check { folder }) => {
+                print(&serde_json::to_string(&gate::check(&folder, &config.data.join("runner.sock"))?)?)
+            }
+            Command::Gate(Gate::Play { folder }) => print(&serde_json::to_string(&gate::play(&folder)?)?),
+            Command::Member(Members::List) => print(&operator::list(&config.data)?),
+            Command::Member(Members::Grant { pseudonym, role }) => {
+                print(&operator::grant(&config.data, &pseudonym, role)?)
+            }
+            Command::Member(Members::Revoke { pseudonym, role }) => {
+                print(&operator::revoke(&config.data, &pseudonym, role)?)
+            }
+            Command::Submissions(Submissions::Return { reason, .. }) => {
+                print(&operator::return_python(&config.data, &reason)?)
+            }
+            Command::Audit => print(&operator::check_audit(&config.data)?),
         });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,10 +191,14 @@ fn causes(error: &anyhow::Error) -> String {
     text
 }
 
+fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("cannot write what there is to say")
+}
+
 fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> anyhow::Result<()> {
     let data = &config.data;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let prepared = Prepared::open(data, cores)?;
+    let prepared = Prepared::open(data, &config.site.to_string(), cores)?;
     let socket = socket.unwrap_or_else(|| data.join("api.sock"));
     let admin = admin.unwrap_or_else(|| data.join("api-admin.sock"));
     let (listener, admin_listener) = (bind(&socket)?, bind(&admin)?);

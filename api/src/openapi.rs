@@ -21,12 +21,17 @@ pub fn document() -> Value {
         "info": {
             "title": "tinyfiles",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Saves that the server cannot read, and calls of the Python functions of works. Same origin only.",
+            "description": "Saves that the server cannot read, calls of the Python functions of works, submissions and their review. Same origin only.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
+            "securitySchemes": {"member": {
+                "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+                "description": "ES256, signed by the member's own key, which `kid` names by its RFC 7638 thumbprint; \
+                                `aud` is the site, `exp` at most an hour after `iat`, `s` in the lower half",
+            }},
             "schemas": {
                 "Problem": {
                     "type": "object",
@@ -100,11 +105,103 @@ fn takes_and_gives(name: &str) -> Value {
                 "type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}},
             }}}}},
         }),
-        _ => json!({
+        "openapi" => json!({
             "summary": "This description",
             "responses": {"200": {"description": "OpenAPI 3.1", "content": {"application/json": {"schema": {"type": "object"}}}}},
         }),
+        _ => of_members(name),
     }
+}
+
+/// The same for the addresses of members and moderators.
+fn of_members(name: &str) -> Value {
+    match name {
+        "claim" => json!({
+            "summary": "Claim a name for the key that signed the token",
+            "requestBody": json_body(&json!({"type": "object", "required": ["pseudonym", "key"], "properties": {
+                "pseudonym": slug("pseudonym")["schema"], "key": {"type": "object", "required": ["kty", "crv", "x", "y"]},
+            }})),
+            "security": [{"member": []}],
+            "responses": {"201": gives("The member")},
+        }),
+        "submit" => json!({
+            "summary": "Submit a work",
+            "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": {
+                "type": "object", "required": ["payload"], "properties": {
+                    "payload": file("A page, or a zip"), "sidecar": file("work.json"), "cover": file("A picture"),
+                    "python": file("The Python function"),
+                },
+            }}}},
+            "security": [{"member": []}],
+            "responses": {"202": gives("`jobId`, by which it is followed")},
+        }),
+        "decide" => json!({
+            "summary": "Approve or decline a version",
+            "parameters": [segment("id")],
+            "requestBody": json_body(&json!({"type": "object", "required": ["decision"], "properties": {
+                "decision": {"enum": ["approve", "decline"]}, "reason": {"type": "string"},
+            }})),
+            "security": [{"member": []}],
+            "responses": {"204": {"description": "Decided"}},
+        }),
+        "take_down" => json!({
+            "summary": "Take a published work down",
+            "requestBody": json_body(&json!({"type": "object", "required": ["creator", "work", "reason"]})),
+            "security": [{"member": []}],
+            "responses": {"204": {"description": "It is gone with the next publish"}},
+        }),
+        "who_am_i" => asked("Whose key this is", &[], 200),
+        "own_submissions" => asked("One's submissions, newest first", &[], 200),
+        "job" => asked("How far a submission has come, and what the checks say", &["id"], 200),
+        "take_back" => asked("Take a submission back before it is decided", &["id"], 204),
+        "retire" => asked("Take a published work of one's own down", &["work"], 204),
+        "review_queue" => asked("What waits for a moderator", &[], 200),
+        "review_version" => asked("One version with its sources and findings", &["id"], 200),
+        "open_preview" => asked("Open a preview of a version", &["id"], 201),
+        "preview_state" => asked("Whether a preview is rendered", &["token"], 200),
+        "audit" => asked("The last decisions, and whether their chain holds", &[], 200),
+        "preview" => preview(&["token"]),
+        "preview_file" => preview(&["token", "file"]),
+        _ => json!({ "responses": {} }),
+    }
+}
+
+/// What a member asks without a body.
+fn asked(summary: &str, segments: &[&str], status: u16) -> Value {
+    let answer = if status == 204 { json!({"description": "Done"}) } else { gives("As JSON") };
+    let parameters: Vec<Value> = segments.iter().map(|name| segment(name)).collect();
+    json!({
+        "summary": summary,
+        "parameters": parameters,
+        "security": [{"member": []}],
+        "responses": {status.to_string(): answer},
+    })
+}
+
+/// What only nginx asks.
+fn preview(segments: &[&str]) -> Value {
+    let parameters: Vec<Value> = segments.iter().map(|name| segment(name)).collect();
+    json!({
+        "summary": "nginx asks whether a preview may be seen; not to be reached from outside",
+        "parameters": parameters,
+        "responses": {"200": {"description": "Which of its own files it sends"}},
+    })
+}
+
+fn segment(name: &str) -> Value {
+    json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+}
+
+fn gives(description: &str) -> Value {
+    json!({"description": description, "content": {"application/json": {"schema": {"type": "object"}}}})
+}
+
+fn json_body(schema: &Value) -> Value {
+    json!({"required": true, "content": {"application/json": {"schema": schema}}})
+}
+
+fn file(description: &str) -> Value {
+    json!({"type": "string", "format": "binary", "description": description})
 }
 
 fn key() -> Value {

@@ -3,12 +3,13 @@
 //! Features return enums that know no HTTP; the conversions below give them a status. A `type` is an address on the
 //! site, `/problems.html#NAME`, and its name never changes. What went wrong inside goes to the log, not to the client.
 
-use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::answer::{self, Answer};
 use crate::body::BodyError;
+use crate::desk::Turned;
 use crate::json::JsonError;
 use crate::python::{self, Ending};
 use crate::saves::Refusal;
@@ -51,6 +52,20 @@ kinds! {
     BadPrecondition = "bad-precondition", BAD_REQUEST, "This precondition cannot be used here";
     /// The bytes of the request.
     BadRequest = "bad-request", BAD_REQUEST, "The request could not be read";
+    /// The token, whatever is wrong with it.
+    Unauthorized = "unauthorized", UNAUTHORIZED, "This needs a member's key";
+    /// The role.
+    NotAllowed = "not-allowed", FORBIDDEN, "Your key does not open this";
+    /// The chosen name.
+    BadPseudonym = "bad-pseudonym", BAD_REQUEST, "This cannot be a name";
+    /// The name, or the key.
+    PseudonymTaken = "pseudonym-taken", CONFLICT, "This is taken";
+    /// The parts of an upload.
+    BadUpload = "bad-upload", BAD_REQUEST, "This upload is not a submission";
+    /// Within an hour.
+    TooManySubmissions = "too-many-submissions", TOO_MANY_REQUESTS, "These are many submissions";
+    /// Somebody was earlier.
+    Decided = "decided", CONFLICT, "This is decided already";
     /// The word does not match, or is missing.
     WrongWord = "wrong-word", FORBIDDEN, "This is not the word of the save";
     /// After wrong words.
@@ -179,6 +194,21 @@ impl From<BodyError> for Problem {
             }
             BodyError::Slow => Kind::SlowBody.into(),
             BodyError::Broken => Problem::from(Kind::BadRequest).detail("The body ended early."),
+        }
+    }
+}
+
+impl From<Turned> for Problem {
+    fn from(turned: Turned) -> Self {
+        match turned {
+            // One answer, whatever was wrong.
+            Turned::Unauthorized => {
+                Self::from(Kind::Unauthorized).header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+            }
+            Turned::NotAllowed(role) => {
+                Self::from(Kind::NotAllowed).detail(format!("It needs the role {role}."))
+            }
+            Turned::Failed => Kind::Internal.into(),
         }
     }
 }

@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Method, Request};
 
 use crate::answer::{self, Answer};
 use crate::problem::{Kind, Problem};
-use crate::{App, openapi, python, saves};
+use crate::{App, members, openapi, python, review, saves, submissions};
 
 type Handling = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
@@ -78,6 +78,32 @@ routes! {
         [PythonUnknown, SlowBody, InputsTooLarge, UnsupportedType, BadInputs, PythonClosed, PythonBusy, PythonTimeout,
          PythonMemory, PythonProcesses, PythonOutput, PythonBadAnswer, PythonDenied, PythonCrash, PythonError, Rate,
          Internal];
+    POST "/api/members" "claim" => members::http::claim,
+        [Unauthorized, BadRequest, BadPseudonym, PseudonymTaken, TooLarge, SlowBody, StorageFull, Rate, Internal];
+    GET "/api/members/me" "who_am_i" => members::http::me, [Unauthorized, Rate, Internal];
+    POST "/api/submissions" "submit" => submissions::http::submit,
+        [Unauthorized, NotAllowed, BadUpload, BadRequest, UnsupportedType, TooLarge, SlowBody, TooManySubmissions, Busy,
+         StorageFull, Rate, Internal];
+    GET "/api/submissions" "own_submissions" => submissions::http::list, [Unauthorized, Rate, Internal];
+    GET "/api/jobs/{id}" "job" => submissions::http::job, [Unauthorized, NotFound, Rate, Internal];
+    DELETE "/api/jobs/{id}" "take_back" => submissions::http::take_back,
+        [Unauthorized, NotFound, Decided, StorageFull, Rate, Internal];
+    DELETE "/api/works/{work}" "retire" => submissions::http::retire,
+        [Unauthorized, NotAllowed, NotFound, StorageFull, Rate, Internal];
+    GET "/api/review" "review_queue" => review::http::queue, [Unauthorized, NotAllowed, Rate, Internal];
+    GET "/api/review/{id}" "review_version" => review::http::version,
+        [Unauthorized, NotAllowed, Decided, Rate, Internal];
+    POST "/api/review/{id}/preview" "open_preview" => review::preview::open,
+        [Unauthorized, NotAllowed, Decided, StorageFull, Rate, Internal];
+    GET "/api/review/previews/{token}" "preview_state" => review::preview::state,
+        [Unauthorized, NotAllowed, Decided, Rate, Internal];
+    POST "/api/review/{id}/decision" "decide" => review::http::decide,
+        [Unauthorized, NotAllowed, BadRequest, Decided, TooLarge, SlowBody, StorageFull, Rate, Internal];
+    POST "/api/takedowns" "take_down" => review::http::take_down,
+        [Unauthorized, NotAllowed, BadRequest, Decided, TooLarge, SlowBody, StorageFull, Rate, Internal];
+    GET "/api/audit" "audit" => review::http::audit, [Unauthorized, NotAllowed, Rate, Internal];
+    GET "/api/preview/{token}/" "preview" => review::preview::page, [NotFound, Internal];
+    GET "/api/preview/{token}/{file}" "preview_file" => review::preview::file, [NotFound, Internal];
     GET "/api/health" "health" => health, [];
     GET "/api/openapi.json" "openapi" => describe, [];
 }

@@ -27,6 +27,13 @@ impl Works {
         catalog.published_version(creator, slug).inspect_err(|e| tracing::error!("{e}"))
     }
 
+    /// The version that waits and may be seen under the token of a preview.
+    pub fn previewed(&self, token: &Slug, now: i64) -> Result<Option<Work>, CatalogError> {
+        let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = catalog.preview(token.as_str(), now).inspect_err(|e| tracing::error!("{e}"))?;
+        Ok(pending.map(|p| p.work))
+    }
+
     /// The bytes of an object.
     pub fn object(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
         self.data.objects.read(digest).inspect_err(|e| tracing::error!("{e}"))

@@ -91,6 +91,14 @@ pub enum CatalogError {
     Sqlite(#[from] rusqlite::Error),
 }
 
+impl CatalogError {
+    /// Whether there was no room for what was to be written.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Sqlite(e) | Self::Open { source: e, .. }
+            if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull))
+    }
+}
+
 fn remedy(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::SystemIoFailure) => {

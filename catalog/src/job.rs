@@ -100,6 +100,18 @@ impl Catalog {
         }
     }
 
+    /// The words of the leases that are held.
+    pub fn leases(&self) -> Result<Vec<String>, CatalogError> {
+        let mut rows = self.db.prepare("SELECT lease FROM jobs WHERE state = 'leased'")?;
+        Ok(rows.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
+    }
+
+    /// Ends a lease whose holder is known to be gone.
+    pub fn end_lease(&self, lease: &str, now: i64) -> Result<(), CatalogError> {
+        self.db.execute("UPDATE jobs SET lease_until = ?2 WHERE lease = ?1", params![lease, now])?;
+        Ok(())
+    }
+
     /// Puts a job without a result behind it.
     pub fn finish(&mut self, job: &Leased, result: &str) -> Result<(), JobError> {
         let all = self.write()?;

@@ -100,14 +100,29 @@ impl Data {
 
     /// Becomes the one writer. If the last one did not come to syncing, this first makes sure of the store.
     pub fn writer(&self) -> Result<Writer<'_>, WriteError> {
-        let path = self.path("lock");
-        let open = || File::options().write(true).create(true).truncate(false).open(&path);
-        let lock = open().map_err(at("open", &path))?;
+        let (path, lock) = self.lock()?;
         match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(WriteError::Locked(holder(&lock))),
-            Err(TryLockError::Error(e)) => return Err(at("lock", &path)(e).into()),
+            Ok(()) => self.write_with(lock),
+            Err(TryLockError::WouldBlock) => Err(WriteError::Locked(holder(&lock))),
+            Err(TryLockError::Error(e)) => Err(at("lock", &path)(e).into()),
         }
+    }
+
+    /// The same, but waits for another writer to end.
+    pub fn writer_when_free(&self) -> Result<Writer<'_>, WriteError> {
+        let (path, lock) = self.lock()?;
+        lock.lock().map_err(at("lock", &path))?;
+        self.write_with(lock)
+    }
+
+    fn lock(&self) -> Result<(PathBuf, File), StoreError> {
+        let path = self.path("lock");
+        let open = File::options().write(true).create(true).truncate(false).open(&path);
+        let lock = open.map_err(at("open", &path))?;
+        Ok((path, lock))
+    }
+
+    fn write_with(&self, lock: File) -> Result<Writer<'_>, WriteError> {
         let writer = Writer { data: self, lock, unsynced: Mutex::new(false) };
         writer.recover()?;
         Ok(writer)

@@ -135,6 +135,18 @@ fn a_lease_is_held_by_one_and_finishes_once() {
 }
 
 #[test]
+fn a_lease_whose_holder_is_gone_ends_at_once() {
+    let mut here = Here::new();
+    let ann = here.member("ann");
+    here.catalog.submit("a", &ann, 100, 9).unwrap();
+    here.lease("gone.1", 100).unwrap();
+    assert_eq!(here.catalog.leases().unwrap(), ["gone.1"]);
+    assert_eq!(here.lease("2", 101), None);
+    here.catalog.end_lease("gone.1", 101).unwrap();
+    assert_eq!(here.lease("2", 101).unwrap().id, "a");
+}
+
+#[test]
 fn a_clock_that_jumps_back_does_not_make_a_lease_eternal() {
     let mut here = Here::new();
     let ann = here.member("ann");

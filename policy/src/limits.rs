@@ -33,6 +33,10 @@ pub struct Limits {
     pub api: Api,
     pub rate: Rate,
     pub python: Python,
+    pub member: Member,
+    pub submission: Submission,
+    pub job: Job,
+    pub review: Review,
     pub security: Security,
 }
 
@@ -97,13 +101,30 @@ groups! {
         words_watched_max: usize, call_seconds_max: u32, runner_answer_bytes_max: usize, answer_seconds_max: u32, stop_seconds_max: u32,
     }
     /// What nginx lets through per network address.
-    Rate { saves_per_minute_max: u32, saves_burst_max: u32, calls_per_minute_max: u32, calls_burst_max: u32 }
+    Rate { saves_per_minute_max: u32, saves_burst_max: u32, calls_per_minute_max: u32, calls_burst_max: u32, members_per_minute_max: u32, members_burst_max: u32 }
     /// One call of a Python function.
     Python {
         memory_bytes_max: u64, cpus_max: f64, processes_max: u32, wall_seconds_max: u32, tmp_bytes_max: u64,
         tmp_inodes_max: u32, inputs_bytes_max: u64, output_bytes_max: u64, print_bytes_max: u64,
         json_depth_max: u32, uid: u32, gid: u32,
     }
+    /// Members and their tokens.
+    Member {
+        token_bytes_max: usize, token_seconds_max: u32, clock_skew_seconds_max: u32, body_bytes_max: usize,
+    }
+    /// An upload.
+    Submission {
+        body_bytes_max: u64, files_max: usize, part_headers_bytes_max: usize, hourly_max: u32, uploads_max: usize,
+        upload_seconds_max: u64, listed_max: u32,
+    }
+    /// What `api work` does.
+    Job {
+        lease_seconds: u32, attempts_max: u32, retry_seconds: u32, wait_seconds: u32, check_seconds_max: u64,
+        check_memory_bytes_max: u64, play_seconds_max: u64, publish_seconds_max: u64, verify_hours: u32,
+        screenshot_bytes_max: u64,
+    }
+    /// What moderators do.
+    Review { preview_seconds: u32, reason_chars_max: usize, audit_listed_max: usize }
     /// The promises of the security page.
     Security { acknowledge_hours: u32, fix_days: u32 }
 }

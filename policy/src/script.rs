@@ -1,4 +1,4 @@
-//! The part of the policy that the page around a work enforces, as a script module.
+//! The part of the policy that the pages enforce or tell, as a script module.
 
 use std::fmt::Write as _;
 
@@ -51,6 +51,18 @@ pub fn host_script() -> String {
         }
     }
     text.push_str("};\n");
+    let work = &limits().work;
+    let _ = write!(
+        text,
+        "\nexport const work = {{\n  htmlBytesMax: {},\n  pythonBytesMax: {},\n  sidecarBytesMax: {},\n  coverBytesMax: {},\n  \
+         slugCharsMax: {},\n}};\n\nexport const zip = {{ archiveBytesMax: {} }};\n",
+        work.html_bytes_max,
+        work.python_bytes_max,
+        work.sidecar_bytes_max,
+        work.cover_bytes_max,
+        work.slug_chars_max,
+        limits().zip.archive_bytes_max,
+    );
     text
 }
 

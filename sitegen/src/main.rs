@@ -65,7 +65,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Render what changed and serve it (the default).
-    Publish,
+    Publish {
+        /// If another publish is running, wait for it to end.
+        #[arg(long)]
+        wait: bool,
+    },
     /// Re-hash every byte of a tree.
     Verify {
         /// The tree: its digest or the first digits of it. Default: the one that is served.
@@ -120,9 +124,9 @@ enum Done {
 fn run(arguments: &Arguments, config: &Config) -> Result<Done, Failure> {
     let json = arguments.json;
     let progress = Progress::new(json);
-    match arguments.command.as_ref().unwrap_or(&Command::Publish) {
-        Command::Publish => {
-            let report = publish::publish(config, &progress)?;
+    match arguments.command.as_ref().unwrap_or(&Command::Publish { wait: false }) {
+        Command::Publish { wait } => {
+            let report = publish::publish(config, *wait, &progress)?;
             let text = if json { serde_json::to_string(&report)? } else { published(&report) };
             Ok(if report.left_out.is_empty() { Done::Well(text) } else { Done::Damaged(text) })
         }

@@ -47,10 +47,10 @@ pub(crate) struct Report {
     pub(crate) left_out: Vec<Diagnostic>,
 }
 
-/// Publishes the catalogue of an installation.
-pub(crate) fn publish(config: &Config, progress: &Progress) -> Result<Report, Failure> {
+/// Publishes the catalogue of an installation. If somebody else is writing, it may `wait`.
+pub(crate) fn publish(config: &Config, wait: bool, progress: &Progress) -> Result<Report, Failure> {
     let data = Data::open(&config.data)?;
-    let writer = data.writer()?;
+    let writer = if wait { data.writer_when_free()? } else { data.writer()? };
     let mut catalog = Catalog::open(&data.path("catalog.db"))?;
     let imported = if catalog.is_empty()? { import::samples(config, &writer, &mut catalog)? } else { 0 };
     let cache_file = data.path("pages.db");
@@ -129,6 +129,7 @@ impl<'a> Build<'a> {
         let units = progress
             .count("works", self.works.entries.len(), |tick| works::units(self.renderer, self.works, tick));
         self.catalogue()?;
+        self.desks()?;
         self.texts()?;
         self.errors()?;
         self.creators()?;
@@ -218,6 +219,20 @@ impl<'a> Build<'a> {
             }
         }
         self.texts = texts;
+        Ok(())
+    }
+
+    /// The pages of members and moderators.
+    fn desks(&mut self) -> Result<(), Failure> {
+        for name in ["submit", "review"] {
+            let path = format!("/{name}.html");
+            let page = self.renderer.theme.render(&path[1..], context! {});
+            let page = page.map_err(Failure::from).and_then(|html| self.renderer.html(&path, &html));
+            if let Some(page) = self.take(page)? {
+                self.place(&path, &path[1..], &page);
+            }
+        }
+        self.sitemap.push(("/submit.html".to_owned(), None));
         Ok(())
     }
 

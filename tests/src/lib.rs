@@ -4,6 +4,7 @@
 //! real nginx. [`http`] speaks to it in bytes, so that a test can say what a browser never would.
 
 pub mod browser;
+pub mod desk;
 pub mod faults;
 pub mod http;
 pub mod player;

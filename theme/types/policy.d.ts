@@ -21,3 +21,11 @@ export const saves: {
   passphraseRounds: number;
   idleYearsMax: number;
 };
+export const work: {
+  htmlBytesMax: number;
+  pythonBytesMax: number;
+  sidecarBytesMax: number;
+  coverBytesMax: number;
+  slugCharsMax: number;
+};
+export const zip: { archiveBytesMax: number };

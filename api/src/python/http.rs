@@ -1,10 +1,11 @@
 //! `POST /api/python/{creator}/{work}`: the inputs as JSON, the function's answer as JSON.
 //!
-//! Which function it is stands in the catalogue: that of the published version, by the digest of its bytes.
+//! Which function it is stands in the catalogue: that of the published version, by the digest of its bytes; in a preview,
+//! that of the version that waits.
 
 use std::sync::Arc;
 
-use catalog::{Role, Work};
+use catalog::{Role, Slug, Work};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use policy::limits;
 
@@ -12,7 +13,11 @@ use super::Refusal;
 use crate::answer::{self, Answer};
 use crate::problem::{Kind, Problem};
 use crate::route::Call;
+use crate::work::now;
 use crate::{App, body, json};
+
+/// The first segment of the path of a preview, which no creator can have.
+const PREVIEW: &str = "preview";
 
 /// `POST`.
 pub async fn call(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
@@ -21,7 +26,12 @@ pub async fn call(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
     if !is_json(call.headers()) {
         return Err(Refusal::BadType.into());
     }
-    let work = app.works.published(&creator, &slug).map_err(|_| Refusal::Failed)?.ok_or(Refusal::Unknown)?;
+    let creator: Slug = creator;
+    let found = match creator.as_str() {
+        PREVIEW => app.works.previewed(&slug, now()),
+        _ => app.works.published(&creator, &slug),
+    };
+    let work = found.map_err(|_| Refusal::Failed)?.ok_or(Refusal::Unknown)?;
     let source = source(&app, &work)?;
     let bytes_max = usize::try_from(limits().python.inputs_bytes_max).unwrap_or(usize::MAX);
     let bytes = body::read(call.into_body(), bytes_max).await.map_err(|error| match error {

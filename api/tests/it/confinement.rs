@@ -41,7 +41,7 @@ fn probe(name: &str, data: &Path) -> std::io::Result<()> {
 fn probing() {
     let Ok(name) = std::env::var("API_PROBE") else { return };
     let data = PathBuf::from(std::env::var("API_PROBE_DATA").unwrap());
-    let prepared = Prepared::open(&data, 1).unwrap();
+    let prepared = Prepared::open(&data, "http://localhost", 1).unwrap();
     if std::env::var_os("API_PROBE_CONFINED").is_some() {
         confine(&data).unwrap();
     }

@@ -39,7 +39,7 @@ impl Server {
     }
 
     fn start(folder: TempDir) -> Self {
-        let prepared = Prepared::open(folder.path(), 2).unwrap();
+        let prepared = Prepared::open(folder.path(), "http://localhost", 2).unwrap();
         let listener = std::os::unix::net::UnixListener::bind(folder.path().join("api.sock")).unwrap();
         listener.set_nonblocking(true).unwrap();
         let (app, writer) = prepared.start().unwrap();

@@ -17,4 +17,5 @@ mod sandbox;
 mod saves;
 mod saves_python;
 mod snippet;
+mod submit_review;
 mod tree_verify;

@@ -1,0 +1,9 @@
+//! Members: whoever holds a key that claimed a pseudonym.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`token`] | proof that a request was made with a key |
+//! | [`http`] | claiming a pseudonym, and asking who one is |
+
+pub mod http;
+pub mod token;
