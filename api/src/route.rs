@@ -102,8 +102,8 @@ routes! {
     POST "/api/takedowns" "take_down" => review::http::take_down,
         [Unauthorized, NotAllowed, BadRequest, Decided, TooLarge, SlowBody, StorageFull, Rate, Internal];
     GET "/api/audit" "audit" => review::http::audit, [Unauthorized, NotAllowed, Rate, Internal];
-    GET "/api/preview/{token}/" "preview" => review::preview::page, [NotFound, Internal];
-    GET "/api/preview/{token}/{file}" "preview_file" => review::preview::file, [NotFound, Internal];
+    GET "/preview/{token}/" "preview" => review::preview::page, [NotFound, Internal];
+    GET "/preview/{token}/{file}" "preview_file" => review::preview::file, [NotFound, Internal];
     GET "/api/health" "health" => health, [];
     GET "/api/openapi.json" "openapi" => describe, [];
 }
