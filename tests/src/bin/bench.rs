@@ -1,6 +1,6 @@
 //! `./dev bench`: what publishing costs, beside what other generators cost in the same run; and what a save costs.
 //!
-//! `./dev bench --full` adds a catalogue of 100,000 works. Everything printed was measured in this run, on this
+//! `./dev bench --full` adds a catalogue of 100,000 works, `--save` is only the last table. Everything printed was measured in this run, on this
 //! machine; compare rows with each other, not with those of another day.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
@@ -23,7 +23,12 @@ const WORKS: usize = 10_000;
 const SWAPS: usize = 100;
 
 fn main() -> Result<()> {
-    let full = std::env::args().nth(1).is_some_and(|a| a == "--full");
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    if asked == "--save" {
+        println!("{}", tests::save_bench::table()?);
+        return Ok(());
+    }
+    let full = asked == "--full";
     let disk = repository().join("target/bench");
     fs::create_dir_all(&disk)?;
     cold(&disk)?;

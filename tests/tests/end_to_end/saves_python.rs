@@ -13,8 +13,6 @@ def run(inputs):
         raise ValueError("as asked")
     while inputs.get("forever"):
         pass
-    for _ in range(inputs.get("slow", 0)):
-        pass
     if inputs.get("keep"):
         return {"saw": inputs.get("state")}
     state = json.loads(inputs.get("state") or "{}")
@@ -89,8 +87,14 @@ async fn a_function_and_a_script_go_on_with_the_same_code() -> Result<()> {
     assert!(failed(&two.work("TF.backend({long: 'x'.repeat(90_000)})").await?, "python-inputs"));
     assert_eq!(two.work("TF.load()").await?, json!({"count": 43}));
     // A call that is under way when the player loads a save does not put its own state in that place.
-    two.work("(TF.backend({slow: 4_000_000}).catch(() => 0), 1)").await?;
+    let hold = "const real = fetch; globalThis.fetch = async (path, options) => { const answer = await real(path, options);
+        if (path.includes('/python/')) await new Promise(go => { globalThis.release = () => { globalThis.fetch = real; go() } });
+        return answer }";
+    two.browser.run(hold).await?;
+    two.work("(TF.backend({}), 1)").await?;
+    two.until("return globalThis.release ? true : null").await?;
     assert!(two.load(&code, None).await?.starts_with("Loaded"));
+    two.browser.run("release()").await?;
     assert_eq!(two.work("TF.backend({keep: true}).then(a => a.saw)").await?, json!(r#"{"count":42}"#));
     assert_eq!(two.work("TF.load()").await?, json!({"count": 42}));
     let none = Player::at(&here, "probe/none").await?;
