@@ -36,9 +36,12 @@ pub fn available() -> io::Result<u32> {
     Ok(found)
 }
 
-/// The version that this kernel has; 0 for none.
-pub fn version() -> u32 {
-    abi().unwrap_or(0)
+/// The version that this kernel has; 0 for none. An error is a kernel that has it and refuses to say.
+pub fn version() -> io::Result<u32> {
+    match abi() {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(0),
+        known => known,
+    }
 }
 
 /// As much as this kernel's version can do, from version 1 on: no file beyond `mounts`, each with whether it is

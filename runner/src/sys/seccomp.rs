@@ -23,9 +23,8 @@ pub fn load_for_all_threads(program: &[Instruction]) -> io::Result<()> {
 
 /// Does this kernel filter system calls?
 pub fn available() -> bool {
-    let (operation, flags, action) = (libc::SECCOMP_GET_ACTION_AVAIL, 0u32, libc::SECCOMP_RET_KILL_PROCESS);
-    // SAFETY: seccomp(2) reads one number through the pointer.
-    check_long(unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, &raw const action) }).is_ok()
+    // SAFETY: prctl(2) PR_GET_SECCOMP takes no further argument; it fails with EINVAL on a kernel without seccomp.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP) >= 0 }
 }
 
 /// Loads `program` and returns the listener that its `USER_NOTIF` verdicts wait for.

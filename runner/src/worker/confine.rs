@@ -24,7 +24,8 @@ const CAP_DAC_OVERRIDE: u32 = 1;
 pub(super) fn layers() -> BTreeMap<&'static str, u32> {
     BTreeMap::from([
         ("no_new_privs", 1),
-        ("landlock", landlock::version()),
+        // What refuses to say its version will refuse more, and end the worker then.
+        ("landlock", landlock::version().unwrap_or(1)),
         ("seccomp", u32::from(Policy::exists() && seccomp::available())),
     ])
 }
@@ -45,7 +46,7 @@ pub(super) fn enter(settings: &'static Settings, mounts: &[Mount]) -> Result<(),
     }
     drop_caps(!mounts.is_empty()).map_err(at("capabilities"))?;
     caps::set_no_new_privs().map_err(at("no_new_privs"))?;
-    if landlock::version() > 0 {
+    if landlock::version().map_err(at("landlock"))? > 0 {
         enter_landlock(mounts).map_err(at("landlock"))?;
     }
     settings.watch.watch_from_a_thread().map_err(at("watch"))?;
