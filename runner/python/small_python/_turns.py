@@ -222,7 +222,7 @@ class Turns:
 
     def _raise(self, kind: int, error: BaseException) -> tuple[Writer, int]:
         """The RAISE that carries an exception of a host function."""
-        names = [_cut(kind.__name__) for kind in type(error).__mro__[:_NAMES_MAX]]
+        names = [_cut(base.__name__) for base in type(error).__mro__[:_NAMES_MAX]]
         attempts: list[tuple[list[str], tuple[object, ...]]]
         dropped = len(self._dropped)
         writer = Writer(m.RAISE, self._message_limit, self._refer)

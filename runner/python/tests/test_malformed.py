@@ -198,11 +198,12 @@ def test_a_silent_worker_times_out(fake: Fake, monkeypatch: pytest.MonkeyPatch) 
         Runtime()
 
 
-def test_a_worker_that_does_not_read_times_out(fake: Fake) -> None:
-    fake("ready()\ntime.sleep(60)")
+def test_a_worker_that_does_not_read_times_out(fake: Fake, tmp_path: Path) -> None:
+    fake(f"ready()\ntime.sleep(20)\nopen({str(tmp_path / 'lived')!r}, 'w')")
     with Runtime(timeout=0.2) as rt:
         with pytest.raises(Timeout):
             rt["x"] = b"x" * (8 << 20)
+    assert not (tmp_path / "lived").exists()
 
 
 def test_a_big_message_goes_through_with_and_without_a_timeout(fake: Fake) -> None:
