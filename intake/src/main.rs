@@ -17,7 +17,7 @@ intake: the checks that every submission to tinyfiles passes, on your own machin
                                 folder, FOLDER is `packed` beside the page unless you name another
   intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
                                 a picture of the screen
-  intake rules [ID] [--json]    list the rules, or show one with its examples
+  intake rules [ID] [--json]    list the rules, or show one with its examples; --markdown: the page /rules.html
 
 exit codes
   0  accepted: nothing stands against it
@@ -34,6 +34,7 @@ struct Command {
     output: Option<PathBuf>,
     runner: Option<PathBuf>,
     json: bool,
+    markdown: bool,
 }
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         ("check", Some(path)) => check(Path::new(path), &command),
         ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
         ("play", Some(path)) => play(Path::new(path), command.output.as_deref()),
+        ("rules", None) if command.markdown => print(&rules::markdown::page()).map(|()| ExitCode::SUCCESS),
         ("rules", id) => list(id.as_deref(), command.json),
         _ => return usage(),
     };
@@ -68,11 +70,20 @@ fn usage() -> ExitCode {
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Command> {
     let verb = words.next()?;
     if matches!(verb.as_str(), "--help" | "-h" | "help") {
-        return Some(Command { verb: "help".into(), operand: None, output: None, runner: None, json: false });
+        return Some(Command {
+            verb: "help".into(),
+            operand: None,
+            output: None,
+            runner: None,
+            json: false,
+            markdown: false,
+        });
     }
-    let mut command = Command { verb, operand: None, output: None, runner: None, json: false };
+    let mut command =
+        Command { verb, operand: None, output: None, runner: None, json: false, markdown: false };
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--markdown" => command.markdown = true,
             "--json" => command.json = true,
             "--runner" => command.runner = Some(words.next()?.into()),
             "-o" | "--output" => command.output = Some(words.next()?.into()),

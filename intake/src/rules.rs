@@ -34,6 +34,7 @@ macro_rules! rules {
 pub mod archive;
 pub mod code;
 pub mod document;
+pub mod markdown;
 pub mod network;
 pub mod page;
 pub mod play;

@@ -1,7 +1,8 @@
 //! The gate: whether Python is open, and why not.
 //!
 //! A proof is a full pass of the suite. It is bound to what it proved: the program's bytes, the policy, the kernel.
-//! Anything else in their place, or no proof, and the gate is closed. Every run is kept, failures included.
+//! Anything else in their place, or no proof, and the gate is closed. Every run is kept, failures included, in
+//! `suite-runs.jsonl`; `python-status.json` beside it says the same for the site's status page, and nginx serves it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::confine::seccomp;
@@ -45,6 +47,9 @@ pub struct Run {
     pub reporters: Vec<String>,
 }
 
+/// The history, a run in each line.
+const RUNS: &str = "suite-runs.jsonl";
+
 /// Open, or closed for a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
@@ -57,7 +62,7 @@ pub enum State {
 /// The folder with the history.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    file: PathBuf,
+    folder: PathBuf,
     subject: Subject,
 }
 
@@ -86,12 +91,12 @@ impl Gate {
     /// The gate of `program`, with its history in `folder`.
     pub fn open_in(folder: &Path, program: &Path) -> io::Result<Gate> {
         fs::create_dir_all(folder)?;
-        Ok(Gate { file: folder.join("suite-runs.jsonl"), subject: Subject::current(program)? })
+        Ok(Gate { folder: folder.to_owned(), subject: Subject::current(program)? })
     }
 
     /// Every run so far, oldest first. A line that cannot be read counts as a failed run of nothing known.
     pub fn history(&self) -> io::Result<Vec<Run>> {
-        let text = match fs::read_to_string(&self.file) {
+        let text = match fs::read_to_string(self.folder.join(RUNS)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
             other => other?,
         };
@@ -146,9 +151,24 @@ impl Gate {
     }
 
     fn append(&self, run: &Run) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(self.folder.join(RUNS))?;
         file.write_all(format!("{}\n", serde_json::to_string(run)?).as_bytes())?;
-        file.sync_data()
+        file.sync_data()?;
+        self.publish()
+    }
+
+    /// Writes what the status page shows: whether Python is open, for what, and every run, newest first.
+    pub fn publish(&self) -> io::Result<()> {
+        let (state, why) = match self.state()? {
+            State::Open(_) => ("open", None),
+            State::Closed(why) => ("closed", Some(why)),
+        };
+        let runs: Vec<Run> = self.history()?.into_iter().rev().collect();
+        let status = json!({"state": state, "why": why, "now": self.subject, "runs": runs});
+        let (beside, place) =
+            (self.folder.join(".python-status.new"), self.folder.join("python-status.json"));
+        fs::write(&beside, status.to_string())?;
+        fs::rename(beside, place)
     }
 
     /// What runs now.
@@ -190,5 +210,12 @@ mod tests {
         gate.close("an inspection failed").unwrap();
         assert!(matches!(gate.state().unwrap(), State::Closed(_)));
         assert_eq!(gate.history().unwrap().len(), 4);
+        // The status page has the same, newest first.
+        let status = fs::read_to_string(folder.path().join("python-status.json")).unwrap();
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        assert_eq!((&status["state"], status["runs"].as_array().unwrap().len()), (&json!("closed"), 4));
+        assert_eq!(status["runs"][0]["failures"], json!(["an inspection failed"]));
+        assert_eq!(status["runs"][2]["reporters"], json!(["Ada"]));
+        assert_eq!(status["now"]["build"], gate.subject().build);
     }
 }

@@ -126,6 +126,8 @@ impl Service {
             Err(e) => Some(format!("the gate's history cannot be read: {e}")),
         };
         lock(&self.closed).clone_from(&why);
+        // What the status page says is no decision: closed and open are what this process answers.
+        let _ = self.gate.publish();
         if why.is_some() {
             self.end_calls();
         }

@@ -29,6 +29,9 @@ use crate::theme::{Theme, read_text};
 use crate::works::{self, CreatorPage, Unit};
 use crate::{feeds, import};
 
+/// What nginx serves from beside the tree: the runner's record of its suite runs.
+const BESIDE: &str = "/data/python-status.json";
+
 /// The folder in the data folder with the assets of every tree that is kept.
 pub(crate) const KEPT_ASSETS: &str = "assets";
 
@@ -353,6 +356,9 @@ impl<'a> Build<'a> {
         let (path, anchor) = link.split_once('#').map_or((link, None), |(p, a)| (p, Some(a)));
         let path = path.split('?').next().unwrap_or(path);
         let page = if path.is_empty() { from.into() } else { html::resolved(from, path) };
+        if &*page == BESIDE {
+            return anchor.is_none();
+        }
         if !self.site.serves(&page[1..]) {
             return false;
         }

@@ -25,9 +25,10 @@ runner: one small untrusted Python function at a time, sealed
       POST /call, POST /lint, GET /gate, GET /metrics over a Unix socket; proves the gate first where it is not proved
       VENV is a virtual environment with the bandit of runner/bandit.txt; without it every lint is an error
 
-  runner suite [--json] [--only NAME] [--attack FILE] [--cgroup PATH] [--state FOLDER]
+  runner suite [--json] [--only NAME] [--attack FILE] [--cgroup PATH] [--state FOLDER] [--late-ms N]
       every attack of python-test-suite.py in both modes, with its control; exit 0 when all are blocked
-      --attack runs your own; --state keeps a full run in the history that opens or closes the gate
+      --attack runs your own; --state keeps a full run in the history that opens or closes the gate; a run with
+      --late-ms, how late a call may end on a machine that is emulated, is never kept
 
   runner doctor [--cgroup PATH]
       one line for each layer: whether it holds, what shows it, what to do

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use runner::doctor;
 use runner::engine::Mode;
@@ -19,7 +20,7 @@ pub(super) fn run(args: &[String]) -> ExitCode {
         Ok(program) => program,
         Err(e) => return usage(&e.to_string()),
     };
-    let mut plan = Plan { program, cgroup: None, only: None, attacks: None };
+    let mut plan = Plan { program, cgroup: None, only: None, attacks: None, late_max: suite::LATE_MAX };
     let (mut json, mut state, mut flags) = (false, None, Flags::new(args));
     while let Some(word) = flags.next() {
         let value = match word {
@@ -27,7 +28,7 @@ pub(super) fn run(args: &[String]) -> ExitCode {
                 json = true;
                 continue;
             }
-            "--only" | "--attack" | "--cgroup" | "--state" => match flags.value(word) {
+            "--only" | "--attack" | "--cgroup" | "--state" | "--late-ms" => match flags.value(word) {
                 Ok(value) => value.to_owned(),
                 Err(problem) => return usage(&problem),
             },
@@ -36,6 +37,10 @@ pub(super) fn run(args: &[String]) -> ExitCode {
         match word {
             "--only" => plan.only = Some(value),
             "--cgroup" => plan.cgroup = Some(value),
+            "--late-ms" => match value.parse() {
+                Ok(ms) => plan.late_max = Duration::from_millis(ms),
+                Err(_) => return usage(&format!("--late-ms is a number, not `{value}`")),
+            },
             "--state" => state = Some(PathBuf::from(value)),
             _ => match std::fs::read_to_string(&value) {
                 Ok(text) => plan.attacks = Some(text),
@@ -72,7 +77,7 @@ fn prove(plan: &Plan, state: Option<&std::path::Path>, show: bool) -> Result<Fin
     if show {
         eprint!("\r\x1b[K");
     }
-    let whole = plan.only.is_none() && plan.attacks.is_none();
+    let whole = plan.only.is_none() && plan.attacks.is_none() && plan.late_max == suite::LATE_MAX;
     let gate =
         Gate::open_in(state.unwrap_or(&std::env::temp_dir()), &plan.program).map_err(|e| e.to_string())?;
     if let (Value::Object(report), Ok(Value::Object(subject))) =

@@ -13,6 +13,7 @@ mod nginx_config;
 mod pages;
 mod playing;
 mod publish_faults;
+mod python_status;
 mod sandbox;
 mod saves;
 mod saves_python;
