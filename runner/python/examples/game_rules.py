@@ -29,9 +29,12 @@ class Player:
 
     def start(self) -> Runtime:
         rt = Runtime(timeout=1.0, memory_limit=32 << 20)
-        rt.register_module("game", {"dice": lambda sides: self.dice.randint(1, sides)})
+        rt.register_module("game", {"dice": self.roll})
         rt.exec(self.rule, f"{self.name}.py")
         return rt
+
+    def roll(self, sides: int) -> int:
+        return self.dice.randint(1, sides)
 
     def decide(self, board: dict[str, int]) -> str:
         """The player's move, or why there is none."""

@@ -5,6 +5,8 @@ The sheet stays in the host. A formula reaches other cells by calling `cell`, `c
 
 from __future__ import annotations
 
+from typing import Any
+
 from small_python import Error, Runtime
 
 SHEET = {
@@ -36,14 +38,17 @@ class Sheet:
         self.rt = Runtime(timeout=0.5, memory_limit=32 << 20, std=False)
         self.rt.define("cell", self.value)
         self.rt.define("column", self.column)
-        self.rt.define("total", lambda name: sum(self.column(name)))
+        self.rt.define("total", self.total)
         # `eval` is not for callbacks, and a cell may need another one while it is computed: this one may be called.
         self.rt.exec("def compute(formula): return eval(formula)")
 
-    def column(self, name: str) -> list[float]:
+    def column(self, name: str) -> list[Any]:
         return [self.value(cell) for cell in self.cells if cell[:1] == name]
 
-    def value(self, name: str) -> object:
+    def total(self, name: str) -> float:
+        return sum(self.column(name))
+
+    def value(self, name: str) -> Any:
         """The value of a cell, which may be computed while another one is."""
         content = self.cells.get(name)
         if not (isinstance(content, str) and content.startswith("=")):
