@@ -46,7 +46,8 @@ class Sheet:
         return [self.value(cell) for cell in self.cells if cell[:1] == name]
 
     def total(self, name: str) -> float:
-        return sum(self.column(name))
+        numbers: list[float] = self.column(name)
+        return sum(numbers)
 
     def value(self, name: str) -> Any:
         """The value of a cell, which may be computed while another one is."""
