@@ -332,5 +332,5 @@ def test_the_time_that_reading_takes_counts(fake: Fake) -> None:
 
 def test_time_of_the_host_does_not_count(fake: Fake) -> None:
     fake("ready()\nread()\nfor _ in range(3):\n    send(b'\\x92' + text('x'))\n    read()\nsend(b'\\x82N')")
-    with Runtime(timeout=0.4, output=lambda text: time.sleep(0.3)) as rt:
+    with Runtime(timeout=1.0, output=lambda text: time.sleep(0.5)) as rt:
         assert rt.eval("1") is None
