@@ -18,6 +18,7 @@ use crate::finding::{Finding, Severity};
 use crate::python::bandit::{Bandit, Lint};
 use crate::rules::archive::{EXTRA, LINK, PAGE, RENAMED};
 use crate::rules::document::{UNDECLARED, UNUSED};
+use crate::rules::page::LOCAL_SHIMMED;
 use crate::rules::sidecar::ABSENT;
 use crate::sidecar::{self, Sidecar};
 
@@ -177,10 +178,11 @@ impl Submission {
             let is_tinyjam = manifest.is_some_and(|m| m.tinyjam);
             let max = if is_tinyjam { work.tinyjam_bytes_max } else { work.html_bytes_max };
             let outcome = document::check(&page.name, &page.bytes, max);
+            let is_shimmed = outcome.findings.iter().any(|f| f.rule.id == LOCAL_SHIMMED.id);
             findings.extend(outcome.findings);
             uses = outcome.uses;
             if let Some(sidecar) = &sidecar {
-                findings.extend(capabilities(&page.name, sidecar, &uses));
+                findings.extend(capabilities(&page.name, sidecar, &uses, is_shimmed));
             }
         }
         for file in self.files.iter().filter(|f| f.name.ends_with(".py")) {
@@ -290,11 +292,13 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is used and not declared, and what is declared and not used.
+/// What is used and not declared, and what is declared and not used. Storage that the shim answers may be saved, and
+/// need not.
 fn capabilities(
     page: &str,
     sidecar: &Sidecar<'_>,
     uses: &BTreeMap<Capability, (usize, usize)>,
+    is_shimmed: bool,
 ) -> Vec<Finding> {
     let declared: Vec<&str> = sidecar.manifest.capabilities.declared().collect();
     let mut findings = Vec::new();
@@ -306,7 +310,7 @@ fn capabilities(
                 let what = format!("the page uses {key}, and the sidecar does not declare it");
                 findings.push(Finding::at(&UNDECLARED, page, *place, String::new(), what));
             }
-            None if is_declared => {
+            None if is_declared && !(is_shimmed && capability == Capability::SaveApi) => {
                 let pointer = format!("/capabilities/{key}");
                 findings.push(sidecar.at(&UNUSED, &pointer, "declared, but nothing in the page uses it"));
             }
