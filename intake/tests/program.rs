@@ -257,3 +257,21 @@ fn every_sample_work_passes() {
     }
     assert!(checked >= 10, "{checked} works");
 }
+
+#[test]
+fn storage_behind_the_shim_may_be_saved_and_need_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = |script: &str| format!("{}<script>{script}</script>", intake::tf::element());
+    let (stores, idle) = (html("localStorage.best = 3"), html("console.log(3)"));
+    let declared = "{\"id\": \"best\", \"capabilities\": {\"save_api\": true}}";
+    for (name, page, sidecar, code) in [
+        ("saved", &stores, declared, 0),
+        ("forgotten", &stores, "{\"id\": \"best\"}", 0),
+        ("for-nothing", &idle, declared, 1),
+    ] {
+        let path = folder.path().join(name);
+        write(&path, &[("index.html", page), ("work.json", sidecar)]);
+        let (found, said, _) = run(&["check", &path.display().to_string()]);
+        assert_eq!(found, code, "{name}: {said}");
+    }
+}
