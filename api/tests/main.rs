@@ -20,5 +20,7 @@ mod program;
 mod python;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/vectors.rs"]
+mod vectors;
 #[path = "it/words.rs"]
 mod words;

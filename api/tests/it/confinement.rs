@@ -16,7 +16,6 @@ const PROBES: &[(&str, bool)] = &[
     ("write an object", false),
     ("open a network socket", true),
     ("start a program", true),
-    ("map memory that is code", true),
 ];
 
 fn probe(name: &str, data: &Path) -> std::io::Result<()> {
@@ -28,10 +27,6 @@ fn probe(name: &str, data: &Path) -> std::io::Result<()> {
         "write an object" => std::fs::write(data.join("objects/new"), "x"),
         "open a network socket" => std::net::UdpSocket::bind("127.0.0.1:0").map(drop),
         "start a program" => Command::new("/bin/true").status().map(drop),
-        "map memory that is code" => {
-            let python = "import mmap; mmap.mmap(-1, 4096, prot=7)";
-            Command::new("/usr/bin/python3").args(["-c", python]).status().map(drop)
-        }
         other => panic!("{other}"),
     }
 }

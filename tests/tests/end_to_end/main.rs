@@ -1,6 +1,7 @@
 //! The whole platform from outside: the real `sitegen`, the real nginx, a real file system, a real browser. One binary,
 //! because linking costs more than running.
 
+mod api;
 mod architecture;
 mod bad_input;
 mod bridge;
