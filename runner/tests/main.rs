@@ -14,6 +14,8 @@ mod layers;
 mod lint;
 #[path = "it/proof.rs"]
 mod proof;
+#[path = "it/seeds.rs"]
+mod seeds;
 #[path = "it/service.rs"]
 mod service;
 #[path = "it/survival.rs"]

@@ -13,6 +13,7 @@
 //! | [`builtins`], [`imports`], [`files`] | what code finds there instead of CPython's own: `print`, `import`, `open` |
 //! | [`objects`] | handles and functions of the parent |
 //! | [`errors`] | exceptions, both ways |
+//! | [`read`] | the reading of messages, for tests |
 //! | [`memory`], [`steps`] | limits inside the interpreter |
 //! | [`start`], [`confine`] | the first and the last thing before code runs |
 //!
@@ -31,6 +32,7 @@ mod imports;
 mod memory;
 mod message;
 mod objects;
+pub mod read;
 mod start;
 mod steps;
 mod turn;

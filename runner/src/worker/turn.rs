@@ -31,7 +31,7 @@ pub(super) struct Turns {
 }
 
 /// A request of the parent, complete and checked.
-enum Request<'py> {
+pub(super) enum Request<'py> {
     Eval { source: Bound<'py, PyString>, filename: Bound<'py, PyString> },
     Exec { source: Bound<'py, PyString>, filename: Bound<'py, PyString> },
     Call { callee: Bound<'py, PyAny>, arguments: Bound<'py, PyTuple>, named: Bound<'py, PyDict> },
@@ -187,7 +187,7 @@ impl Worker {
         memory::limited(|| drop(objects));
     }
 
-    fn parse<'py>(
+    pub(super) fn parse<'py>(
         self: &Arc<Self>,
         kind: u8,
         decoder: &mut Decoder<'_, 'py>,
@@ -377,7 +377,7 @@ impl Worker {
 }
 
 /// The handles that a message releases.
-fn released(fields: &mut Fields<'_>) -> Result<Vec<u64>, Violation> {
+pub(super) fn released(fields: &mut Fields<'_>) -> Result<Vec<u64>, Violation> {
     let count = fields.count(8)?;
     (0..count).map(|_| fields.u64()).collect()
 }

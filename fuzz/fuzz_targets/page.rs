@@ -1,0 +1,4 @@
+//! See `fuzz::intake::page`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::intake::page(bytes));

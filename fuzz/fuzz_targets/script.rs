@@ -1,0 +1,4 @@
+//! See `fuzz::intake::script`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::intake::script(bytes));

@@ -1,0 +1,4 @@
+//! See `fuzz::runner::worker`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::runner::worker(bytes));

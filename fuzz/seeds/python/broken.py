@@ -1,0 +1,3 @@
+def run(inputs:
+	if 1:
+  else f"{f'{1}'}"

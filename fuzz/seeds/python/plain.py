@@ -1,0 +1,5 @@
+import math
+
+
+def run(inputs):
+    return {"x": math.sqrt(inputs["x"])}

@@ -1,0 +1,2 @@
+const w = window; const k = "ev" + "al";
+w[k]("1"); (function(){}).constructor("return 1")();

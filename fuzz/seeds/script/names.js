@@ -1,0 +1,1 @@
+var top = 0, f = (a, {b = [1]} = {}) => a?.b ?? top; class A { #x = 1; static { f(); } }

@@ -1,0 +1,1 @@
+eval(function(p,a,c,k,e,d){return p}("0",1,1,"x".split("|"),0,{}))
