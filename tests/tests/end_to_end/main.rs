@@ -11,6 +11,7 @@ mod hostile_frame;
 mod lint;
 mod live_headers;
 mod nginx_config;
+mod operation;
 mod pages;
 mod playing;
 mod publish_faults;
