@@ -4,6 +4,8 @@
 //! real nginx. [`http`] speaks to it in bytes, so that a test can say what a browser never would.
 
 pub mod browser;
+pub mod check_bench;
+pub mod cost;
 pub mod desk;
 pub mod faults;
 pub mod http;

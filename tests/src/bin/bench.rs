@@ -1,6 +1,6 @@
-//! `./dev bench`: what publishing costs, beside what other generators cost in the same run; and what a save costs.
+//! `./dev bench`: what publishing costs, beside what other generators cost in the same run; what a save and a check cost.
 //!
-//! `./dev bench --full` adds a catalogue of 100,000 works, `--save` is only the last table. Everything printed was measured in this run, on this
+//! `./dev bench --full` adds a catalogue of 100,000 works, `--save` and `--check` are one of the last tables alone. Everything printed was measured in this run, on this
 //! machine; compare rows with each other, not with those of another day.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use catalog::{Catalog, Data, Digest, Manifest, Role, Work, WorkFile};
+use tests::cost::{Cost, measured, median};
 use tests::{Installation, http, repository};
 
 /// Works of the cold publish.
@@ -24,53 +25,24 @@ const SWAPS: usize = 100;
 
 fn main() -> Result<()> {
     let asked = std::env::args().nth(1).unwrap_or_default();
-    if asked == "--save" {
-        println!("{}", tests::save_bench::table()?);
-        return Ok(());
+    if !matches!(asked.as_str(), "--save" | "--check") {
+        publishing(asked == "--full")?;
     }
-    let full = asked == "--full";
+    if asked != "--check" {
+        println!("{}", tests::save_bench::table()?);
+    }
+    if asked != "--save" {
+        println!("{}", tests::check_bench::table()?);
+    }
+    Ok(())
+}
+
+fn publishing(full: bool) -> Result<()> {
     let disk = repository().join("target/bench");
     fs::create_dir_all(&disk)?;
     cold(&disk)?;
     one_change(&disk, full)?;
-    under_load(&disk)?;
-    println!("{}", tests::save_bench::table()?);
-    Ok(())
-}
-
-/// How a program ran.
-struct Cost {
-    wall: f64,
-    cpu: f64,
-    peak_mb: f64,
-}
-
-/// Runs a program to its end. Python asks the kernel what it cost, which Rust's library does not.
-fn measured(command: &Command) -> Result<Cost> {
-    let script = "import os,sys,time\nnull=[(os.POSIX_SPAWN_OPEN,1,'/dev/null',os.O_WRONLY,0)]\nt=time.monotonic()\n\
-                  pid=os.posix_spawnp(sys.argv[1],sys.argv[1:],os.environ,file_actions=null)\n_,s,r=os.wait4(pid,0)\n\
-                  print(time.monotonic()-t,r.ru_utime+r.ru_stime,r.ru_maxrss/1024,os.waitstatus_to_exitcode(s))";
-    let mut python = Command::new("python3");
-    python.args(["-c", script]).arg(command.get_program()).args(command.get_args());
-    if let Some(folder) = command.get_current_dir() {
-        python.current_dir(folder);
-    }
-    let output = python.stderr(std::process::Stdio::inherit()).output().context("cannot run python3")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    let [wall, cpu, peak_mb, 0.0] = numbers[..] else { anyhow::bail!("{command:?} failed: {text}") };
-    Ok(Cost { wall, cpu, peak_mb })
-}
-
-/// The middle one of three runs, each after `before`.
-fn median(command: &Command, mut before: impl FnMut() -> Result<()>) -> Result<Cost> {
-    let mut runs = Vec::new();
-    for _ in 0..3 {
-        before()?;
-        runs.push(measured(command)?);
-    }
-    runs.sort_by(|a, b| a.wall.total_cmp(&b.wall));
-    Ok(runs.swap_remove(1))
+    under_load(&disk)
 }
 
 /// Three paragraphs that differ from work to work.
