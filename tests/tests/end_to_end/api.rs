@@ -1,13 +1,16 @@
-//! The API behind the real nginx: what reaches it, and what nginx answers itself.
+//! The API behind the real nginx: what reaches it, what nginx answers itself, and what neither writes down.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use policy::{Config, headers, limits};
-use tests::Installation;
 use tests::http::{self, Answer};
+use tests::{Installation, program};
 
 const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");
 const NEW: (&str, &str) = ("If-None-Match", "*");
@@ -169,5 +172,185 @@ fn nothing_by_which_a_visitor_could_be_known_reaches_the_api() -> Result<()> {
         assert!(names.iter().any(|n| n == name), "{name} did not arrive: {heard}");
     }
     assert!(!heard.contains("192.0.2.7") && !heard.contains("127.0.0.1"), "{heard}");
+    Ok(())
+}
+
+/// `api serve` with its log in a file, as a service would have it.
+fn logged_api(here: &Installation) -> Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(here.data("api.log"))?;
+    let mut command = Command::new(program("api"));
+    command
+        .arg("--config")
+        .arg(here.config())
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    let mut child = command.spawn().context("cannot run api")?;
+    while std::os::unix::net::UnixStream::connect(here.data("api.sock")).is_err() {
+        ensure!(child.try_wait()?.is_none(), "api ended: {}", fs::read_to_string(here.data("api.log"))?);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(child)
+}
+
+/// Asks from an address that nothing else has.
+fn from_elsewhere(port: u16, host: &str, path: &str, extra: &[&str]) -> Result<String> {
+    let mut curl = Command::new("curl");
+    curl.args([
+        "-s",
+        "--noproxy",
+        "*",
+        "--path-as-is",
+        "--interface",
+        "127.77.77.77",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+    ]);
+    curl.args(["-H", &format!("Host: {host}:{port}")]).args(extra);
+    let output = curl.arg(format!("http://127.0.0.1:{port}{path}")).output().context("cannot run curl")?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The files below a folder that hold those bytes.
+fn holding(folder: &Path, needle: &[u8]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            let bytes = fs::read(entry.path())?;
+            if bytes.windows(needle.len()).any(|w| w.eq_ignore_ascii_case(needle)) {
+                found.push(entry.path().strip_prefix(folder)?.display().to_string());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What was sent and must not be found afterwards.
+struct Secrets {
+    key: String,
+    code: String,
+}
+
+impl Secrets {
+    /// A code and its key, as a browser would derive it.
+    fn read() -> Result<Self> {
+        let vectors = fs::read(tests::repository().join("tests/vectors/saves.json"))?;
+        let vectors: serde_json::Value = serde_json::from_slice(&vectors)?;
+        let text = |name: &str| -> Result<String> {
+            Ok(vectors["keys"][0][name].as_str().context("no vector")?.to_owned())
+        };
+        Ok(Self { key: text("key")?, code: text("code")?.replace('-', "") })
+    }
+
+    /// The files of the data folder that hold one of them or the address, but those that a publish or a test wrote.
+    fn found(&self, here: &Installation) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for needle in [self.key.as_bytes(), self.code.as_bytes(), b"127.77.77.77", b"/api/saves/"] {
+            found.extend(holding(&here.data(""), needle)?);
+        }
+        let published = ["objects/", "dirs/", "trees/", "assets/", "nginx/nginx.conf"];
+        found.retain(|f| !published.iter().any(|p| f.starts_with(p)));
+        Ok(found)
+    }
+
+    /// Every way in which a save is asked for and refused.
+    fn send(&self, here: &Installation) -> Result<()> {
+        let own = format!("/api/saves/{}", self.key);
+        let ask = |path: &str, extra: &[&str]| from_elsewhere(here.site_port, "localhost", path, extra);
+        let put = ["-X", "PUT", "-H", "Content-Type: application/octet-stream"];
+        let new = [&put[..], &["-H", "If-None-Match: *", "--data-binary", "mark-body"]].concat();
+        let big = here.folder().join("big");
+        fs::write(&big, vec![b'x'; limits().save.body_bytes_max as usize + 1])?;
+        let big = format!("@{}", big.display());
+        assert_eq!(ask("/moth/hitch/", &[])?, "200");
+        assert_eq!(ask(&own, &[])?, "404");
+        assert_eq!(ask(&own, &new)?, "201");
+        assert_eq!(ask(&own, &[])?, "200");
+        assert_eq!(ask(&own, &new)?, "412");
+        assert_eq!(ask(&own, &[&put[..], &["--data-binary", "mark-body"]].concat())?, "428");
+        assert_eq!(
+            ask(&own, &[&put[..], &["-H", "If-None-Match: *", "--data-binary", &big]].concat())?,
+            "413"
+        );
+        assert_eq!(ask(&own, &["-H", &format!("Cookie: {}", "mark".repeat(5_000))])?, "400");
+        assert_eq!(ask(&own, &["-X", "PATCH"])?, "405");
+        ask(&format!("/api/saves/{}", self.code), &new)?;
+        for path in [
+            format!("/{own}"),
+            format!("{own}/x"),
+            own.replace("saves", "%73aves"),
+            own.replace("/api", "/API"),
+            own.replace("/api/saves", "/saves"),
+            format!("/moth/..{own}"),
+            format!("/?{own}"),
+            own.to_uppercase(),
+        ] {
+            ask(&path, &[])?;
+            ask(&path, &new)?;
+            from_elsewhere(here.content_port, "127.0.0.1", &path, &new)?;
+            from_elsewhere(here.site_port, "other.example", &path, &[])?;
+        }
+        let mut statuses = (0..limits().rate.saves_burst_max * 2).map(|_| ask(&own, &[]));
+        ensure!(statuses.any(|s| s.is_ok_and(|s| s == "429")), "never refused");
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_on_disk_joins_a_save_to_a_request() -> Result<()> {
+    let mut here = Installation::small()?;
+    here.publish()?;
+    here.serve()?;
+    let mut api = logged_api(&here)?;
+    let secrets = Secrets::read()?;
+    let own = format!("/api/saves/{}", secrets.key);
+    // A body that never comes: nginx gives up (408, which it answers by hanging up), while the rest goes on.
+    let mut slow = TcpStream::connect(("127.0.0.1", here.site_port))?;
+    write!(
+        slow,
+        "PUT {own} HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/octet-stream\r\nIf-None-Match: *\r\nContent-Length: 99\r\n\r\nmark",
+        here.site_port
+    )?;
+    secrets.send(&here)?;
+    let log = fs::read_to_string(here.data("api.log"))?;
+    assert!(log.contains("serving"), "{log}");
+    api.kill()?;
+    api.wait()?;
+    // The count of the address empties by itself.
+    let mut away = "429".to_owned();
+    while away == "429" {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        away = from_elsewhere(here.site_port, "localhost", &own, &[])?;
+    }
+    assert_eq!(away, "502");
+    let end = slow.read_to_end(&mut Vec::new());
+    assert!(
+        end.as_ref().map_or_else(|e| e.kind() == std::io::ErrorKind::ConnectionReset, |n| *n == 0),
+        "{end:?}"
+    );
+    here.stop()?;
+
+    // The search finds what is there: the record's own key in the database, the page in the log.
+    let raw = data_encoding::HEXLOWER.decode(secrets.key.as_bytes())?;
+    let database = holding(&here.data(""), &raw)?;
+    assert!(!database.is_empty() && database.iter().all(|f| f.starts_with("saves/saves.db")), "{database:?}");
+    assert_eq!(holding(&here.data(""), b"GET /moth/hitch/index.html 200")?, ["nginx/access.log"]);
+    assert_eq!(secrets.found(&here)?, [""; 0]);
+
+    // And it would find what a careless configuration writes down.
+    let conf = here.data("nginx/nginx.conf");
+    let text = fs::read_to_string(&conf)?;
+    let careless = text.replace(" if=$logged", "").replace("'$time_iso8601", "'$remote_addr $time_iso8601");
+    ensure!(careless.len() > text.len(), "the log was not switched on");
+    fs::write(&conf, careless)?;
+    here.start_nginx()?;
+    assert_eq!(from_elsewhere(here.site_port, "localhost", &own, &[])?, "502");
+    here.stop()?;
+    // By the key, by the address, and by the path.
+    assert_eq!(secrets.found(&here)?, ["nginx/access.log"; 3]);
     Ok(())
 }
