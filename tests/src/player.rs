@@ -124,10 +124,12 @@ impl Player {
     /// Writes into what has that id.
     pub async fn write(&self, id: &str, text: &str) -> Result<()> {
         let field = self.browser.client.find(Locator::Css(&format!("#{id}"))).await?;
-        field.clear().await?;
-        field.send_keys(text).await?;
-        let there = self.browser.run(&format!("return document.getElementById('{id}').value")).await?;
-        anyhow::ensure!(there == json!(text), "{id} has {there}, not {text:?}");
+        // A work that has just started may be given the keyboard once more while this begins to type.
+        let there = format!("return document.getElementById('{id}').value");
+        while self.browser.run(&there).await? != json!(text) {
+            field.clear().await?;
+            field.send_keys(text).await?;
+        }
         Ok(())
     }
 
