@@ -2,6 +2,7 @@
 //! because linking costs more than running.
 
 mod api;
+mod api_described;
 mod architecture;
 mod bad_input;
 mod bridge;
