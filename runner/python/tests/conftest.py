@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import stat
 import sys
 import sysconfig
@@ -25,6 +26,8 @@ settings.load_profile("suite")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once: says little more in a second version of CPython; `-m 'not once'` leaves it out")
+    # A shell's background job ignores Ctrl-C, and so would every program that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(small_python.__file__).resolve()
     if Path(sysconfig.get_path("purelib")).resolve() not in home.parents:
         raise pytest.UsageError(f"the tests are for the installed package, not for {home}")
