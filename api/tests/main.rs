@@ -12,6 +12,8 @@ mod confinement;
 mod contract;
 #[path = "it/described.rs"]
 mod described;
+#[path = "it/full_disk.rs"]
+mod full_disk;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/program.rs"]

@@ -38,7 +38,12 @@ fn fails(folder: &Path) -> String {
 
 impl Program {
     pub(crate) fn start(folder: TempDir) -> Self {
-        let mut child = command(folder.path(), &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::run(command(folder.path(), &["serve"]), folder)
+    }
+
+    /// Starts what becomes the program.
+    pub(crate) fn run(mut serve: Command, folder: TempDir) -> Self {
+        let mut child = serve.stderr(Stdio::piped()).spawn().unwrap();
         // It says so when it serves.
         let mut log = child.stderr.take().unwrap();
         let mut said = Vec::new();
@@ -59,8 +64,12 @@ impl Program {
         Client::try_connect(&self.data("api.sock"))
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
+        let id = self.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
