@@ -3,6 +3,7 @@
 //! [`Installation`] has a data folder, ports of its own, the `sitegen` program that `./dev test` built, and on demand a
 //! real nginx. [`http`] speaks to it in bytes, so that a test can say what a browser never would.
 
+pub mod api_bench;
 pub mod browser;
 pub mod check_bench;
 pub mod cost;

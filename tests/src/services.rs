@@ -33,6 +33,13 @@ impl Service {
         Ok(here)
     }
 
+    /// Its memory, as the kernel counts it.
+    pub fn resident_mb(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(line.trim_end_matches("kB").trim().parse::<f64>()? / 1024.0)
+    }
+
     /// Asks it to stop and waits until it has.
     pub fn stop(mut self) -> Result<()> {
         Command::new("kill").arg(self.0.id().to_string()).status()?;

@@ -1,6 +1,6 @@
 //! `./dev bench`: what publishing costs, beside what other generators cost in the same run; what a save and a check cost.
 //!
-//! `./dev bench --full` adds a catalogue of 100,000 works, `--save` and `--check` are one of the last tables alone. Everything printed was measured in this run, on this
+//! `./dev bench --full` adds a catalogue of 100,000 works, `--saves`, `--save` and `--check` are one of the last tables alone. Everything printed was measured in this run, on this
 //! machine; compare rows with each other, not with those of another day.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
@@ -25,13 +25,18 @@ const SWAPS: usize = 100;
 
 fn main() -> Result<()> {
     let asked = std::env::args().nth(1).unwrap_or_default();
-    if !matches!(asked.as_str(), "--save" | "--check") {
+    if !matches!(asked.as_str(), "--saves" | "--save" | "--check") {
         publishing(asked == "--full")?;
     }
-    if asked != "--check" {
+    if matches!(asked.as_str(), "" | "--full" | "--saves") {
+        let disk = repository().join("target/bench");
+        fs::create_dir_all(&disk)?;
+        println!("{}", tests::api_bench::table(&disk)?);
+    }
+    if !matches!(asked.as_str(), "--saves" | "--check") {
         println!("{}", tests::save_bench::table()?);
     }
-    if asked != "--save" {
+    if !matches!(asked.as_str(), "--saves" | "--save") {
         println!("{}", tests::check_bench::table()?);
     }
     Ok(())
