@@ -76,6 +76,8 @@ ALLOWED = {
     "flood_print": "each print is a message, which the host's output callable may end with an exception",
     "return_too_much": "a megabyte is within message_limit",
 }
+# Up to the machine's load: a worker has the time that `timeout` gives it, and no share of a CPU is promised.
+EITHER = {"take_a_whole_cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool | None]
 
 def test_the_suites_attacks_do_not_succeed(outcomes: dict[str, bool | None]) -> None:
     succeeded = {name for name, outcome in outcomes.items() if outcome}
-    assert succeeded == set(ALLOWED)
+    assert succeeded - EITHER == set(ALLOWED)
 
 
 def test_a_third_of_them_can_be_expressed(outcomes: dict[str, bool | None]) -> None:
