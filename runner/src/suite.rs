@@ -243,7 +243,7 @@ fn row(
     })
 }
 
-/// Runs every control; one that fails is tried twice more, since a busy machine can spoil a measurement.
+/// Runs every control; one that fails is tried up to five times more, since a busy machine can spoil a measurement.
 fn controls(plan: &Plan, attacks: &[Attack], canary: &Canary) -> io::Result<BTreeMap<String, Shown>> {
     let show =
         |a: &Attack| control::show(&plan.program, &a.source, &canary.describe("control"), a.ends.as_deref());
@@ -252,7 +252,7 @@ fn controls(plan: &Plan, attacks: &[Attack], canary: &Canary) -> io::Result<BTre
         shown.insert(attack.name.clone(), show(attack)?);
     }
     for attack in attacks {
-        for _ in 0..2 {
+        for _ in 0..5 {
             if matches!(shown.get(&attack.name), Some(Shown::Fails(_)) | None) {
                 shown.insert(attack.name.clone(), show(attack)?);
             }

@@ -26,9 +26,16 @@ mod unprivileged;
 mod worker;
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runner::engine::Mode;
 use runner::supervisor::{Call, Options, Report, Supervisor};
+
+/// Held by what measures the machine and by what loads it: they do not run at once.
+fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The program under test.
 fn program() -> PathBuf {

@@ -48,6 +48,10 @@ fn load<S: Read + Write>(
     let one = |connection: u32| -> Result<Vec<Duration>> {
         let (mut stream, mut buffer, mut times) = (connect()?, vec![0; 16_384], Vec::new());
         for number in (connection..).step_by(CONNECTIONS as usize).take_while(|_| start.elapsed() < TIME) {
+            // nginx ends a connection after its thousandth request.
+            if times.len() % 500 == 499 {
+                stream = connect()?;
+            }
             let request = request(number);
             let asked = Instant::now();
             stream.write_all(&request)?;

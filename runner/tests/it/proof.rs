@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use runner::gate::{Gate, State};
 use serde_json::Value;
 
-use crate::program;
+use crate::{machine, program};
 
 fn suite(args: &[&str]) -> Output {
     Command::new(program()).arg("suite").args(args).output().unwrap()
@@ -13,6 +13,7 @@ fn suite(args: &[&str]) -> Output {
 
 #[test]
 fn every_attack_is_blocked_in_both_modes_and_succeeds_outside() {
+    let _machine = machine();
     let folder = tempfile::tempdir().unwrap();
     let gate = Gate::open_in(folder.path(), &program()).unwrap();
     assert!(matches!(gate.state().unwrap(), State::Closed(_)));

@@ -9,7 +9,7 @@ use runner::engine::Mode;
 use runner::outcome::{Crash, Outcome};
 use runner::supervisor::{Call, Supervisor};
 
-use crate::{call, ending, program, supervisor};
+use crate::{call, ending, machine, program, supervisor};
 
 const SLEEP: &str = "import time\ndef run(i):\n    time.sleep(1)\n    return 'slept'";
 
@@ -110,6 +110,7 @@ fn is_zombie(pid: u32) -> bool {
 /// In a process of its own: other tests of this one open descriptors meanwhile.
 #[test]
 fn ten_thousand_calls_leave_nothing_behind() {
+    let _machine = machine();
     let soak =
         Command::new(program()).args(["soak", "--calls", "10000", "--seconds", "600"]).output().unwrap();
     let report = String::from_utf8(soak.stdout).unwrap();
