@@ -61,7 +61,7 @@
 //! | [`queue`] | who is called next |
 //! | [`doctor`] | one line for each layer |
 //! | [`worker`] | `spy-worker`, the other program of this crate: see `PROTOCOL.md` |
-//! | [`sys`] | the only unsafe code beside the CPython boundary |
+//! | [`sys`] | the only unsafe code beside the CPython boundary: `engine`, `interpreter`, `worker::memory`, `worker::steps` |
 
 pub mod bench;
 pub mod cache;

@@ -41,6 +41,30 @@ fn crates_depend_on_each_other_one_way_only() -> Result<()> {
     Ok(())
 }
 
+/// The only files that may lift the ban on `unsafe`: the system calls, and the boundary to CPython.
+const FENCE: &[&str] = &[
+    "runner/src/engine.rs",
+    "runner/src/interpreter.rs",
+    "runner/src/sys/mod.rs",
+    "runner/src/worker/memory.rs",
+    "runner/src/worker/steps.rs",
+];
+
+#[test]
+fn unsafe_code_stays_within_its_fence() -> Result<()> {
+    let lifts = format!("({}", "unsafe_code");
+    let mut found = BTreeSet::new();
+    for (folder, _) in ARROWS {
+        for path in sources(folder, &["rs"])? {
+            if fs::read_to_string(&path)?.contains(&lifts) {
+                found.insert(path.strip_prefix(repository())?.display().to_string());
+            }
+        }
+    }
+    assert_eq!(found, FENCE.iter().map(|path| (*path).to_owned()).collect());
+    Ok(())
+}
+
 /// Files below a folder of the repository with one of these extensions.
 fn sources(folder: &str, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let (mut found, mut ahead) = (Vec::new(), vec![repository().join(folder)]);
