@@ -67,7 +67,7 @@ rules! {
     UNUSED = "capability-unused" Capability Explainable {
         title: "A capability declared but not used",
         why: "A work is given what it needs and no more.",
-        fix: "Set it to false, or say in the sidecar how the work uses it.",
+        fix: "Remove its line from capabilities in work.json, or say in the sidecar how the work uses it.",
         fails: Pair "{\"id\":\"a\",\"title\":\"A\",\"capabilities\":{\"audio\":true}}\n---\n<p>quiet</p>",
         passes: Pair "{\"id\":\"a\",\"title\":\"A\",\"capabilities\":{\"audio\":false}}\n---\n<p>quiet</p>",
     }

@@ -4,7 +4,7 @@ rules! {
     PARENT = "parent-window" ParentDom Reject {
         title: "The window around the work: parent, top, opener, frameElement",
         why: "The frame keeps the work apart from the page around it, so reading that page throws an error.",
-        fix: "Remove it. Saves, fullscreen and the backend go through the functions of tf.js.",
+        fix: "Remove it. Saves, fullscreen and the backend go through the functions of tf.js, which `intake pack` adds to the page.",
         fails: Script "if (top !== self) parent.document.title = \"mine\"",
         passes: Script "const top = 3, parent = { document: 1 }; parent.document + top;",
     }
@@ -39,14 +39,14 @@ rules! {
     DATABASE = "storage-database" Storage Explainable {
         title: "Another storage of the browser: indexedDB, caches, files, locks",
         why: "The frame has no storage, so each of these throws an error.",
-        fix: "Keep the state in a variable and save it with TF.save.",
+        fix: "Keep the state in a variable and save it with TF.save, a function of tf.js, which `intake pack` adds to the page.",
         fails: Script "indexedDB.open(\"game\")",
         passes: Script "const caches = new Map(); caches.get(1);",
     }
     COOKIE = "storage-cookie" Storage Explainable {
         title: "A cookie",
         why: "There are no cookies on this site, and reading one throws an error inside the frame.",
-        fix: "Keep the state in a variable and save it with TF.save.",
+        fix: "Keep the state in a variable and save it with TF.save, a function of tf.js, which `intake pack` adds to the page.",
         fails: Script "document.cookie = \"best=3\"",
         passes: Script "const jar = { cookie: 3 }; jar.cookie = 4;",
     }

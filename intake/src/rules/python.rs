@@ -32,7 +32,7 @@ rules! {
     TOP_LEVEL = "python-top-level" Python Reject {
         title: "Something that runs when the file is loaded",
         why: "The file is a function, not a script: at its top level are only imports, constants, functions and classes.",
-        fix: "Move the statement into a function.",
+        fix: "Move the statement into run, or into a function that run calls.",
         fails: Python "print(1)\n\ndef run(inputs):\n    return {}\n",
         passes: Python "import re\nWORD = re.compile(r\"\\w+\")\nSIZES = {\"a\": [1, -2], \"b\": 3 * 4}\n\ndef run(inputs):\n    return {}\n",
     }
@@ -60,7 +60,7 @@ rules! {
     MODULE = "python-module" Python Reject {
         title: "A module that is not on the list",
         why: "Only modules of pure computation can be imported where the function runs, so this import would fail.",
-        fix: "Use a module of the list that the Python page shows, or write the few lines yourself.",
+        fix: "Import a module that the finding lists, or write the few lines yourself.",
         fails: Python "import sqlite3\n\ndef run(inputs):\n    return {}\n",
         passes: Python "from dataclasses import dataclass\n\n@dataclass\nclass A:\n    x: int = 1\n\ndef run(inputs):\n    return {\"x\": A().x}\n",
     }

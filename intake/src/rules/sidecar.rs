@@ -17,8 +17,8 @@ rules! {
     }
     VALUE = "sidecar-value" Sidecar Reject {
         title: "A key or a value that the sidecar does not have",
-        why: "A key that is misspelt would silently do nothing.",
-        fix: "Compare the key at this pointer with the published schema of the sidecar.",
+        why: "The page around the work is made from these keys; one that is misspelt, or a value of another kind, would silently do nothing.",
+        fix: "Correct the key or the value at this pointer as the finding says, or remove the line; every key but id may be left out.",
         fails: Sidecar "{ \"id\": \"unravel\", \"capabilities\": { \"network\": true } }",
         passes: Sidecar "{ \"id\": \"unravel\", \"tags\": [\"puzzle\"], \"view\": { \"width\": 640, \"height\": 480 } }",
     }
