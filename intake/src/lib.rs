@@ -15,6 +15,7 @@
 //! | [`python`] | the gate for Python functions, with bandit |
 //! | [`pack`], [`tf`] | files put into a page; the canonical `tf.js` |
 //! | [`play`] | the smoke run in a headless browser |
+//! | `runner` | a request to a running `runner serve` |
 //! | [`finding`], [`rules`], [`scan`], [`source`] | what is found, why, how far, and where |
 //!
 //! Invariants: the same bytes give the same report, on every machine; the work of a check is bounded by policy; a
@@ -34,6 +35,7 @@ pub mod pack;
 pub mod play;
 pub mod python;
 pub mod rules;
+mod runner;
 pub mod scan;
 pub mod sidecar;
 pub mod source;

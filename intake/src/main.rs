@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use intake::finding::Severity;
+use intake::play::{Backend, NotRun, Played};
 use intake::python::bandit::Bandit;
 use intake::rules;
 use intake::submission::{Report, Submission, Verdict};
@@ -16,7 +18,8 @@ intake: the checks that every submission to tinyfiles passes, on your own machin
   intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
                                 folder, FOLDER is `packed` beside the page unless you name another
   intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
-                                a picture of the screen
+                                a picture of the screen. A page with a Python function is played twice: while it answers,
+                                through `runner call` or --runner SOCKET, and while Python is closed
   intake rules [ID] [--json]    list the rules, or show one with its examples; --markdown: the page /rules.html
 
 exit codes
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
         ("help", _) => print(HELP).map(|()| ExitCode::SUCCESS),
         ("check", Some(path)) => check(Path::new(path), &command),
         ("pack", Some(path)) => pack(Path::new(path), command.output.as_deref()),
-        ("play", Some(path)) => play(Path::new(path), command.output.as_deref()),
+        ("play", Some(path)) => play(Path::new(path), &command),
         ("rules", None) if command.markdown => print(&rules::markdown::page()).map(|()| ExitCode::SUCCESS),
         ("rules", id) => list(id.as_deref(), command.json),
         _ => return usage(),
@@ -135,7 +138,7 @@ fn in_words(report: &Report) -> String {
     if let Some(held) = &report.held {
         text.push_str(&format!("held: {held}\n"));
     }
-    let count = report.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).count();
+    let count = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
     text.push_str(&match report.verdict {
         Verdict::Accepted => format!("{}: accepted\n", report.submission),
         Verdict::Rejected => format!("{}: rejected, {count} to mend or explain\n", report.submission),
@@ -188,32 +191,66 @@ fn pack(path: &Path, output: Option<&Path>) -> Done {
     Ok(ExitCode::from(u8::from(!packed.left.is_empty())))
 }
 
-fn play(path: &Path, output: Option<&Path>) -> Done {
+/// Plays a page alone, or one with a function twice; the worst of the runs is the exit code.
+fn play(path: &Path, command: &Command) -> Done {
     let page = page_at(path)?;
     let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
-    let sidecar = page.parent().map(|folder| folder.join("work.json")).and_then(|p| std::fs::read(p).ok());
-    let view =
-        sidecar.and_then(|bytes| catalog::Manifest::parse(&bytes).ok()).and_then(|manifest| manifest.view);
+    let folder = page.parent().unwrap_or(Path::new(""));
+    let sidecar = std::fs::read(folder.join("work.json")).ok();
+    let manifest = sidecar.and_then(|bytes| catalog::Manifest::parse(&bytes).ok());
+    let view = manifest.as_ref().and_then(|manifest| manifest.view);
     let size = view.map_or((800, 600), |view| (view.width.into(), view.height.into()));
     let name = page.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let played = match intake::play::play(&name, &html, size, "chromium") {
-        Ok(played) => played,
-        Err(why) => {
-            print(&format!("{}: {why}\n", page.display()))?;
-            return Ok(ExitCode::from(4));
+    let mut runs = Vec::new();
+    match manifest.as_ref().and_then(|m| Some((m, m.capabilities.python_backend.as_ref()?))) {
+        None => runs.push(("", intake::play::play(&name, &html, size, "chromium"))),
+        Some((manifest, function)) => {
+            let function = folder.join(function.to_string());
+            std::fs::metadata(&function).map_err(|e| format!("cannot read {}: {e}", function.display()))?;
+            let answering = Backend::of(command.runner.as_deref(), &function);
+            for (run, backend) in
+                [("while the function answers: ", answering), ("while Python is closed: ", Backend::Closed)]
+            {
+                let within = (manifest, backend);
+                runs.push((run, intake::play::play_within(&name, &html, size, "chromium", within)));
+            }
         }
-    };
-    let mut text: String = played.findings.iter().map(|f| format!("{f}\n")).collect();
-    if let Some(output) = output {
+    }
+    told(&page, &runs, command.output.as_deref())
+}
+
+/// Says what was seen in each run, and keeps the picture of the first that took place.
+fn told(page: &Path, runs: &[(&str, Result<Played, NotRun>)], output: Option<&Path>) -> Done {
+    let mut text = String::new();
+    let (mut bad, mut was_all_run) = (0, true);
+    for (run, played) in runs {
+        match played {
+            Ok(played) => {
+                text.extend(played.findings.iter().map(|f| format!("{run}{f}\n")));
+                let here = played.findings.iter().filter(|f| f.severity > Severity::Note).count();
+                text.push_str(&format!("{run}longest task: {} ms\n", played.longest_task_ms));
+                text.push_str(&format!("{run}{}: played, {here} to mend or explain\n", page.display()));
+                bad += here;
+            }
+            Err(why) => {
+                text.push_str(&format!("{run}{}: {why}\n", page.display()));
+                was_all_run = false;
+            }
+        }
+    }
+    if let (Some(output), Some(played)) = (output, runs.iter().find_map(|(_, played)| played.as_ref().ok())) {
         std::fs::write(output, &played.screenshot)
             .map_err(|e| format!("cannot write {}: {e}", output.display()))?;
         text.push_str(&format!("the screen after five seconds: {}\n", output.display()));
     }
-    let bad = played.findings.iter().filter(|f| f.severity > intake::finding::Severity::Note).count();
-    text.push_str(&format!("longest task: {} ms\n", played.longest_task_ms));
-    text.push_str(&format!("{}: played, {bad} to mend or explain\n", page.display()));
     print(&text)?;
-    Ok(ExitCode::from(u8::from(bad > 0)))
+    Ok(ExitCode::from(if bad > 0 {
+        1
+    } else if was_all_run {
+        0
+    } else {
+        4
+    }))
 }
 
 fn list(id: Option<&str>, json: bool) -> Done {

@@ -2,19 +2,34 @@
 //!
 //! The browser runs as an unprivileged user with its own sandbox on, in a network namespace that holds nothing, not even
 //! a loopback: the page is handed to it through its debugging pipe, and whatever else it asks for is refused and written
-//! down. Where one of these cannot be had, the run is *not run*; it is never taken for passed. The page is played alone,
-//! without the page around it, so `TF` answers "alone", as it does when a save or a backend cannot be reached.
+//! down. Where one of these cannot be had, the run is *not run*; it is never taken for passed. A page without a function
+//! is played alone, so `TF` answers "alone", as it does when a save cannot be reached. A page with one is played twice
+//! within a page around it: while its function answers, and while Python is closed.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `launch` | the browser, kept apart |
+//! | `around` | the page around a work, with the site's own bridge |
+//! | `backend` | who answers the function |
+
+mod around;
+mod backend;
+mod launch;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::Write;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use catalog::Manifest;
 use data_encoding::BASE64;
+use policy::headers::Header;
 use serde_json::{Value, json};
 
+use self::around::{Around, Asked};
+pub use self::backend::Backend;
+use self::launch::{ended, launch, open_to_all};
 use crate::finding::Finding;
 use crate::rules::play::{BLANK, ERROR, REFUSED};
 use crate::source::shorten;
@@ -22,6 +37,8 @@ use crate::source::shorten;
 const FIRST_SCREEN: Duration = Duration::from_secs(2);
 const WHOLE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How the answer of a call is called among what the browser says.
+const ANSWERED: &str = "intake.answered";
 /// Measures in a world of its own, which the page does not see.
 const WATCH: &str = "globalThis.longest = 0; globalThis.note = (tasks) => { for (const task of tasks) \
                      longest = Math.max(longest, task.duration); return Math.round(longest); }; \
@@ -48,16 +65,40 @@ fn not_run(why: impl Into<String>) -> NotRun {
     NotRun(why.into())
 }
 
-/// Plays the page `html` on a screen of that size. `program` is Chromium.
-pub fn play(name: &str, html: &str, (width, height): (u16, u16), program: &str) -> Result<Played, NotRun> {
+/// Plays the page `html` alone on a screen of that size. `program` is Chromium.
+pub fn play(name: &str, html: &str, size: (u16, u16), program: &str) -> Result<Played, NotRun> {
+    run(name, html, size, program, None)
+}
+
+/// Plays a page within the page around it, for a work with a function that `backend` answers.
+pub fn play_within(
+    name: &str,
+    html: &str,
+    size: (u16, u16),
+    program: &str,
+    (manifest, backend): (&Manifest, Backend),
+) -> Result<Played, NotRun> {
+    // Whether anything can answer at all, asked in the way in which the page will ask.
+    backend.call("{}").map_err(not_run)?;
+    run(name, html, size, program, Some((manifest, backend)))
+}
+
+fn run(
+    name: &str,
+    html: &str,
+    (width, height): (u16, u16),
+    program: &str,
+    within: Option<(&Manifest, Backend)>,
+) -> Result<Played, NotRun> {
     let config = config().map_err(not_run)?;
     let address = format!("{}/play/{}/", config.content, "work");
-    let headers = policy::headers::work(&config, "/play/work/");
-    let headers: Vec<Value> = headers
-        .iter()
-        .map(|h| json!({ "name": h.name, "value": h.value }))
-        .chain([json!({ "name": "Content-Type", "value": "text/html; charset=utf-8" })])
-        .collect();
+    let of_page = policy::headers::work(&config, "/play/work/");
+    let of_site = policy::headers::site(&config);
+    let around = within.map(|(manifest, backend)| {
+        Around::new(config.site.to_string(), &address, (width, height), manifest, backend)
+    });
+    let start_at = around.as_ref().map_or_else(|| address.clone(), Around::address);
+    let page = Page { name, address: &address, of_page, of_site, body: html, around };
     let mut browser = Browser::start(program)?;
     let target = browser.ask("Target.createTarget", json!({ "url": "about:blank" }))?;
     let attach = json!({ "targetId": target["targetId"], "flatten": true });
@@ -73,8 +114,7 @@ pub fn play(name: &str, html: &str, (width, height): (u16, u16), program: &str) 
     ] {
         browser.ask(method, parameters)?;
     }
-    let page = Page { name, address: &address, headers, body: BASE64.encode(html.as_bytes()) };
-    browser.send("Page.navigate", json!({ "url": address }))?;
+    browser.send("Page.navigate", json!({ "url": start_at }))?;
     browser.load(&page)?;
     let start = Instant::now();
     browser.watch(&page, start + FIRST_SCREEN)?;
@@ -116,8 +156,10 @@ fn is_blank(png: &[u8]) -> bool {
 struct Page<'p> {
     name: &'p str,
     address: &'p str,
-    headers: Vec<Value>,
-    body: String,
+    of_page: Vec<Header>,
+    of_site: Vec<Header>,
+    body: &'p str,
+    around: Option<Around>,
 }
 
 /// A running browser and what it said.
@@ -125,6 +167,10 @@ struct Browser {
     child: Child,
     input: File,
     messages: Receiver<Value>,
+    /// Where the answers of calls come in, among what the browser says.
+    answers: Sender<Value>,
+    /// Calls that are not answered yet.
+    calls: usize,
     next: u64,
     session: Option<String>,
     world: Option<u64>,
@@ -178,12 +224,15 @@ impl Browser {
                 _ => {}
             }
         };
-        let messages = messages(output);
+        let (answers, messages) = channel();
+        launch::read(output, answers.clone());
         let findings = Vec::new();
         Ok(Self {
             child,
             input,
             messages,
+            answers,
+            calls: 0,
             next: 0,
             session: None,
             world: None,
@@ -254,14 +303,15 @@ impl Browser {
         Ok(Played { findings, screenshot: Vec::new(), longest_task_ms: PATIENCE.as_secs() * 1_000 })
     }
 
-    /// Handles what the browser says until `end`.
+    /// Handles what the browser says until `end`, and then until no call of the function is under way.
     fn watch(&mut self, page: &Page<'_>, end: Instant) -> Result<(), NotRun> {
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
+        loop {
+            let end = if self.calls > 0 { end + PATIENCE } else { end };
+            let Some(left) = end.checked_duration_since(Instant::now()) else { return Ok(()) };
             if let Ok(message) = self.messages.recv_timeout(left) {
                 self.event(page, &message)?;
             }
         }
-        Ok(())
     }
 
     fn event(&mut self, page: &Page<'_>, message: &Value) -> Result<(), NotRun> {
@@ -269,6 +319,13 @@ impl Browser {
         match message["method"].as_str().unwrap_or_default() {
             "Page.loadEventFired" => self.is_loaded = true,
             "Fetch.requestPaused" => return self.request(page, parameters),
+            ANSWERED => {
+                self.calls -= 1;
+                if let Some(why) = parameters["not_run"].as_str() {
+                    return Err(not_run(why));
+                }
+                self.send("Fetch.fulfillRequest", parameters.clone())?;
+            }
             "Page.javascriptDialogOpening" => {
                 self.send("Page.handleJavaScriptDialog", json!({ "accept": false }))?;
             }
@@ -290,6 +347,10 @@ impl Browser {
             }
             "Log.entryAdded" if parameters["entry"]["level"] == "error" => {
                 let entry = &parameters["entry"];
+                // That a function is closed is no fault of the work.
+                if page.around.as_ref().is_some_and(|a| a.has(entry["url"].as_str().unwrap_or_default())) {
+                    return Ok(());
+                }
                 let what = shorten(entry["text"].as_str().unwrap_or("something was refused"));
                 self.findings.push(found(&REFUSED, page, entry, what));
             }
@@ -303,9 +364,20 @@ impl Browser {
         let id = &parameters["requestId"];
         let url = parameters["request"]["url"].as_str().unwrap_or_default();
         if url == page.address {
-            let answer = json!({ "requestId": id, "responseCode": 200, "responseHeaders": page.headers, "body": page.body });
-            self.send("Fetch.fulfillRequest", answer)?;
+            let body = ("text/html; charset=utf-8", page.body);
+            self.send("Fetch.fulfillRequest", answer(id, 200, &page.of_page, body))?;
             return Ok(());
+        }
+        match page.around.as_ref().and_then(|around| around.asked(url)) {
+            Some(Asked::File(kind, text)) => {
+                self.send("Fetch.fulfillRequest", answer(id, 200, &page.of_site, (kind, &text)))?;
+                return Ok(());
+            }
+            Some(Asked::Call) => {
+                self.call(page, parameters);
+                return Ok(());
+            }
+            None => {}
         }
         if !url.ends_with("/favicon.ico") {
             let what = format!("a request for {}", shorten(url));
@@ -313,6 +385,27 @@ impl Browser {
         }
         self.send("Fetch.failRequest", json!({ "requestId": id, "errorReason": "BlockedByClient" }))?;
         Ok(())
+    }
+
+    /// Calls the function beside everything else; the answer comes in with what the browser says.
+    fn call(&mut self, page: &Page<'_>, parameters: &Value) {
+        let Some(around) = &page.around else { return };
+        let (backend, answers, headers) =
+            (around.backend.clone(), self.answers.clone(), page.of_site.clone());
+        let inputs = parameters["request"]["postData"].as_str().unwrap_or_default().to_owned();
+        let id = parameters["requestId"].clone();
+        self.calls += 1;
+        std::thread::spawn(move || {
+            let parameters = match backend.call(&inputs) {
+                Ok(said) => {
+                    let (status, kind, body) = around::response(&said);
+                    answer(&id, status, &headers, (kind, &body))
+                }
+                Err(why) => json!({ "not_run": why }),
+            };
+            // Nobody listens where the run is over.
+            let _ = answers.send(json!({ "method": ANSWERED, "params": parameters }));
+        });
     }
 
     fn screenshot(&mut self, page: &Page<'_>) -> Result<Vec<u8>, NotRun> {
@@ -328,46 +421,14 @@ impl Browser {
     }
 }
 
-/// Starts the program as nobody, with no network, its pipes as descriptors 3 and 4.
-fn launch(program: &str, folder: &Path, to: &Path, from: &Path) -> Result<Child, NotRun> {
-    let script = "command -v \"$1\" >/dev/null || exit 127; exec \"$@\" 3<\"$TO\" 4>\"$FROM\"";
-    let mut command = Command::new("unshare");
-    command.args(if is_root() {
-        &["--net", "--"][..]
-    } else {
-        &["--user", "--map-current-user", "--net", "--"]
-    });
-    if is_root() {
-        let python = &policy::limits().python;
-        let (user, group) = (format!("--reuid={}", python.uid), format!("--regid={}", python.gid));
-        command.args(["setpriv", &user, &group, "--clear-groups", "--"]);
-    }
-    command
-        .args([
-            "sh",
-            "-c",
-            script,
-            "sh",
-            program,
-            "--headless=new",
-            "--remote-debugging-pipe",
-            "--disable-gpu",
-        ])
-        .args([
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--mute-audio",
-        ])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .env("TO", to)
-        .env("FROM", from)
-        .env("HOME", folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|e| not_run(format!("the browser cannot be kept apart (unshare): {e}")))
+/// An answer to a request that waits, as the browser is told it.
+fn answer(id: &Value, status: u16, headers: &[Header], (kind, body): (&str, &str)) -> Value {
+    let headers: Vec<Value> = headers
+        .iter()
+        .map(|h| json!({ "name": h.name, "value": h.value }))
+        .chain([json!({ "name": "Content-Type", "value": kind })])
+        .collect();
+    json!({ "requestId": id, "responseCode": status, "responseHeaders": headers, "body": BASE64.encode(body.as_bytes()) })
 }
 
 /// A finding at the place that the browser tells, which counts from 0.
@@ -380,53 +441,4 @@ fn found(rule: &'static crate::finding::Rule, page: &Page<'_>, at: &Value, what:
         }
         None => Finding::whole(rule, page.name, what),
     }
-}
-
-/// The messages of the pipe, each ended by a NUL.
-fn messages(output: File) -> Receiver<Value> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(output);
-        let mut bytes = Vec::new();
-        while matches!(reader.read_until(0, &mut bytes), Ok(n) if n > 0) {
-            bytes.pop();
-            if let Ok(message) = serde_json::from_slice(&bytes)
-                && send.send(message).is_err()
-            {
-                break;
-            }
-            bytes.clear();
-        }
-    });
-    receive
-}
-
-fn ended(code: Option<i32>, program: &str) -> String {
-    match code {
-        Some(127) => format!("{program} is not installed"),
-        code => format!("the browser could not be started apart from the network (exit code {code:?})"),
-    }
-}
-
-#[cfg(unix)]
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
-}
-
-#[cfg(unix)]
-fn open_to_all(folder: &Path) -> Result<(), NotRun> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777))
-        .map_err(|e| not_run(e.to_string()))
-}
-
-#[cfg(not(unix))]
-fn is_root() -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-fn open_to_all(_: &Path) -> Result<(), NotRun> {
-    Err(not_run("this system cannot keep the browser apart"))
 }
