@@ -77,7 +77,7 @@ fn a_pair_is_played_with_its_function_and_without() {
 
 /// A pair whose page shows what the function answers, and nothing else.
 fn pair(folder: &std::path::Path, script: &str) {
-    let page = format!("<!doctype html>{}<script>{script}</script>", intake::tf::element());
+    let page = format!("<!doctype html><body>{}<script>{script}</script>", intake::tf::element());
     std::fs::write(folder.join("index.html"), page).unwrap();
     std::fs::write(folder.join("add.py"), "def run(inputs):\n    return {'sum': inputs.get('a', 0) + 2}\n")
         .unwrap();
@@ -95,7 +95,7 @@ fn a_pair_that_is_lost_without_its_function_is_found_in_that_run() {
     let (code, text) = program(folder.path(), &[]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("while the function answers: ") && text.contains("played, 0 to mend"), "{text}");
-    let lost: Vec<_> = text.lines().filter(|l| l.contains("play-")).collect();
+    let lost: Vec<_> = text.lines().filter(|l| l.contains("[play-")).collect();
     assert!(lost.iter().all(|l| l.starts_with("while Python is closed: ")), "{text}");
     for rule in ["play-error", "play-blank"] {
         assert!(lost.iter().any(|l| l.contains(rule)), "{rule}: {text}");
