@@ -106,7 +106,7 @@ groups! {
     Python {
         memory_bytes_max: u64, cpus_max: f64, processes_max: u32, wall_seconds_max: u32, tmp_bytes_max: u64,
         tmp_inodes_max: u32, inputs_bytes_max: u64, output_bytes_max: u64, print_bytes_max: u64,
-        json_depth_max: u32, uid: u32, gid: u32,
+        json_depth_max: u32, memory_bytes_min: u64, cpus_min: f64, uid: u32, gid: u32,
     }
     /// Members and their tokens.
     Member {

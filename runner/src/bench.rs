@@ -157,7 +157,7 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
 fn late(supervisor: &Supervisor) -> Result<u64, RunError> {
     let wall = Duration::from_millis(300);
     let source = b"def run(inputs):\n    while True:\n        pass\n";
-    let call = Call { wall, ..Call::new(source, b"null") };
+    let call = Call::new(source, b"null").within(wall);
     let mut most = 0;
     for _ in 0..3 {
         let started = Instant::now();

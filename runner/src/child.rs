@@ -30,8 +30,6 @@ pub const EXIT_REFUSED: u8 = 70;
 pub struct Prepared {
     /// For each slot, the files through which a process joins its cgroups.
     pub joins: Vec<Vec<OwnedFd>>,
-    /// The /tmp to mount.
-    pub tmp: Tmp,
     /// Limits behind the cgroup.
     pub rlimits: Vec<Rlimit>,
     /// What is left in the bounding set.
@@ -57,12 +55,14 @@ pub struct Order {
     pub slot: u8,
     /// The steps to take: all of them, but in measurements.
     pub steps: Steps,
+    /// The size of its /tmp.
+    pub tmp_bytes: u64,
 }
 
-/// Lives. `fds` are frames, print, errors, in this order.
-pub fn live(prepared: &Prepared, engine: &Engine, order: Order, fds: [OwnedFd; 3]) -> ! {
+/// Lives, with the /tmp that its order asks for. `fds` are frames, print, errors, in this order.
+pub fn live(prepared: &Prepared, engine: &Engine, (order, tmp): (Order, &Tmp), fds: [OwnedFd; 3]) -> ! {
     // 1 to 14, as numbered in `Step`; the namespaces came with the fork.
-    let (hello, status) = match confine(prepared, order, fds) {
+    let (hello, status) = match confine(prepared, (order, tmp), fds) {
         Ok(listener) => (Hello::Confined { steps: order.steps, listener }, 0),
         Err(e) => {
             (Hello::Refused { step: e.step, errno: e.source.raw_os_error().unwrap_or(0) }, EXIT_REFUSED)
@@ -86,13 +86,17 @@ pub fn live(prepared: &Prepared, engine: &Engine, order: Order, fds: [OwnedFd; 3
 }
 
 /// Steps 2 to 14. Returns the number of the listener, if one was asked for.
-fn confine(prepared: &Prepared, order: Order, fds: [OwnedFd; 3]) -> Result<Option<i32>, ConfineError> {
+fn confine(
+    prepared: &Prepared,
+    (order, tmp): (Order, &Tmp),
+    fds: [OwnedFd; 3],
+) -> Result<Option<i32>, ConfineError> {
     let steps = order.steps;
     let take = |step: Step, run: &dyn Fn() -> io::Result<()>| {
         if steps.has(step) { run().map_err(ConfineError::at(step)) } else { Ok(()) }
     };
     take(Step::Cgroup, &|| join(prepared, order.slot))?;
-    take(Step::Tmp, &|| prepared.tmp.mount())?;
+    take(Step::Tmp, &|| tmp.mount())?;
     // Taken in every mode: without its numbers a child could not speak.
     descriptors(fds).map_err(ConfineError::at(Step::Descriptors))?;
     take(Step::Rlimits, &|| prepared.rlimits.iter().try_for_each(|l| caps::set_rlimit(*l)))?;
@@ -104,7 +108,8 @@ fn confine(prepared: &Prepared, order: Order, fds: [OwnedFd; 3]) -> Result<Optio
     take(Step::NoNewPrivs, &|| no_new_privs(prepared.privilege))?;
     take(Step::Landlock, &|| landlock::confine_child(Tmp::PATH))?;
     if steps.has(Step::SelfCheck) {
-        check::look(&prepared.expected).map_err(|(step, source)| ConfineError { step, source })?;
+        let expected = Expected { tmp_bytes: order.tmp_bytes, ..prepared.expected };
+        check::look(&expected).map_err(|(step, source)| ConfineError { step, source })?;
     }
     if !steps.has(Step::Seccomp) {
         return Ok(None);

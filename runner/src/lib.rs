@@ -17,7 +17,7 @@
 //!   (`CLONE_PARENT`), which holds its pidfd, kills it at the deadline and reaps it. It is process 1 of its pid
 //!   namespace, so its death ends whatever it started.
 //!
-//! Between them run four things. The control socket (`SOCK_SEQPACKET`, supervisor to zygote) carries orders of four
+//! Between them run four things. The control socket (`SOCK_SEQPACKET`, supervisor to zygote) carries orders of twelve
 //! bytes with three descriptors, answered with a pid and a pidfd. The frames (a socket pair, the child's number 0)
 //! carry the request one way and `Hello` and a reply the other. Two pipes (numbers 1 and 2) carry what user code
 //! prints. The files through which a child joins its cgroups were given to the zygote at its start.
@@ -48,6 +48,7 @@
 //! | [`interpreter`] | how CPython is started |
 //! | [`wire`] | frames |
 //! | [`json`] | strict JSON, both ways |
+//! | [`limits`] | what a call may use |
 //! | [`outcome`] | how a call ended |
 //! | [`cache`] | compiled code by digest |
 //! | [`mod@bench`] | what a call costs |
@@ -75,6 +76,7 @@ pub mod gate;
 pub mod inspect;
 pub mod interpreter;
 pub mod json;
+pub mod limits;
 pub mod outcome;
 pub mod queue;
 pub mod serve;

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use crate::limits::Limits;
 use crate::wire::Raised;
 
 /// How a call ended.
@@ -102,25 +103,33 @@ impl Outcome {
         Outcome::Error(Raised { kind: kind.to_owned(), message: message.into(), line: 0, frames: Vec::new() })
     }
 
-    /// One sentence for a person.
+    /// One sentence for a person, about a call under the limits of the policy.
     pub fn sentence(&self) -> String {
-        let limits = &policy::limits().python;
+        self.sentence_under(&Limits::policy())
+    }
+
+    /// The same about a call under these.
+    pub fn sentence_under(&self, limits: &Limits) -> String {
         match self {
             Outcome::Ok(_) => "The function returned.".to_owned(),
             Outcome::Error(raised) if raised.line > 0 => {
                 format!("{}: {} (line {})", raised.kind, raised.message, raised.line)
             }
             Outcome::Error(raised) => format!("{}: {}", raised.kind, raised.message),
-            Outcome::Timeout => format!("The function ran longer than {} seconds.", limits.wall_seconds_max),
-            Outcome::Memory => {
-                format!("The function needed more than {} MiB of memory.", limits.memory_bytes_max >> 20)
+            Outcome::Timeout => {
+                format!("The function ran longer than {} seconds.", limits.wall.as_secs_f64())
             }
-            Outcome::Processes => format!("The function started more than {} threads.", limits.processes_max),
+            Outcome::Memory => {
+                format!("The function needed more than {} MiB of memory.", limits.cgroup.memory_bytes >> 20)
+            }
+            Outcome::Processes => {
+                format!("The function started more than {} threads.", limits.cgroup.processes)
+            }
             Outcome::OutputLimit(Stream::Print) => {
-                format!("The function printed more than {} bytes.", limits.print_bytes_max)
+                format!("The function printed more than {} bytes.", limits.print_bytes)
             }
             Outcome::OutputLimit(Stream::Frames) => {
-                format!("The function wrote more than {} bytes as its answer.", limits.output_bytes_max)
+                format!("The function wrote more than {} bytes as its answer.", limits.output_bytes)
             }
             Outcome::BadAnswer { path, why } => {
                 format!("The answer is not acceptable JSON at {path}: {why}.")

@@ -1,8 +1,9 @@
 //! The runner as a service: HTTP/1.1 over a Unix socket, for `api` and nobody else.
 //!
-//! `POST /call` runs one call, `POST /lint` has bandit read a function's file, `GET /gate` says whether Python is open, `GET /metrics` counts. Requests are parsed on
-//! one thread; each call runs on a thread of its own, because it waits for a child. Takes a listener and a shutdown,
-//! so that a test can bring both. It knows no creators and no works: a caller is a name in a header.
+//! `POST /call` runs one call, under limits that may be lower than the policy's, `POST /lint` has bandit read a
+//! function's file, `GET /gate` says whether Python is open, `GET /metrics` counts. Requests are parsed on one thread;
+//! each call runs on a thread of its own, because it waits for a child. Takes a listener and a shutdown, so that a test
+//! can bring both. It knows no creators and no works: a caller is a name in a header.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
@@ -28,6 +29,7 @@ use tokio::task::JoinSet;
 
 use crate::cache::Cache;
 use crate::gate::{Gate, State};
+use crate::limits::{Limits, Lower};
 use crate::outcome::Outcome;
 use crate::queue::{Queue, Sizes};
 use crate::supervisor::{Call, Report, Supervisor};
@@ -89,7 +91,7 @@ struct Asked {
     digest: Option<String>,
     inputs: Box<RawValue>,
     #[serde(default)]
-    wall_ms: Option<u64>,
+    limits: Lower,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -182,14 +184,10 @@ impl Service {
         let asked: Asked = serde_json::from_slice(&body)
             .map_err(|e| problem(StatusCode::BAD_REQUEST, "bad-request", &e.to_string()))?;
         let source = self.source(&asked)?;
-        let most = Duration::from_secs(policy::limits().python.wall_seconds_max.into());
-        let wall = asked.wall_ms.map_or(most, Duration::from_millis);
-        if wall > most || wall.is_zero() {
-            let detail = format!("wall_ms is between 1 and {}", most.as_millis());
-            return Err(problem(StatusCode::BAD_REQUEST, "limit-too-high", &detail));
-        }
+        let limits = Limits::lowered(asked.limits)
+            .map_err(|e| problem(StatusCode::UNPROCESSABLE_ENTITY, "limit-out-of-range", &e.to_string()))?;
         let service = Arc::clone(&self);
-        let run = move || service.run(&source, asked.inputs.get().as_bytes(), wall);
+        let run = move || service.run(&source, asked.inputs.get().as_bytes(), limits);
         self.in_turn(&caller, run).await
     }
 
@@ -253,12 +251,12 @@ impl Service {
     }
 
     /// One call, on a thread that may wait.
-    fn run(&self, source: &[u8], inputs: &[u8], wall: Duration) -> Result<Answer, Problem> {
+    fn run(&self, source: &[u8], inputs: &[u8], limits: Limits) -> Result<Answer, Problem> {
         if let Some(why) = self.closed() {
             return Err(closed(&why));
         }
         let inspect = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE);
-        let report = match self.supervisor.call(&Call { wall, inspect, ..Call::new(source, inputs) }) {
+        let report = match self.supervisor.call(&Call { limits, inspect, ..Call::new(source, inputs) }) {
             Ok(report) => report,
             Err(e) => {
                 // A child that cannot be confined, or is not, is a hole until the suite has shown otherwise.
@@ -270,7 +268,7 @@ impl Service {
             return Err(closed(&why));
         }
         *lock(&self.outcomes).entry(report.outcome.name()).or_default() += 1;
-        Ok(json_answer(StatusCode::OK, render(&report)))
+        Ok(json_answer(StatusCode::OK, render(&report, &limits)))
     }
 
     fn run_lint(&self, source: &[u8]) -> Result<Answer, Problem> {
@@ -361,9 +359,10 @@ async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Problem> {
 }
 
 /// A report as JSON, with the result as the function gave it.
-fn render(report: &Report) -> String {
+fn render(report: &Report, limits: &Limits) -> String {
     let mut object = report.outcome.to_json();
     if let Value::Object(object) = &mut object {
+        object.insert("message".into(), report.outcome.sentence_under(limits).into());
         object.insert("printed".into(), String::from_utf8_lossy(&report.printed).into());
         object.insert("errors".into(), String::from_utf8_lossy(&report.errors).into());
         object.insert("wall_us".into(), u64::try_from(report.wall.as_micros()).unwrap_or(u64::MAX).into());

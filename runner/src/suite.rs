@@ -300,7 +300,7 @@ fn meet(
             .or_else(|| said(canary.token(), &report.printed).then(|| "it printed the token".to_owned()))
             .or_else(|| (canary.visits() > visits).then(|| "a canary listener had a visitor".to_owned()))
             .or_else(|| {
-                (report.wall > call.wall + late_max)
+                (report.wall > call.limits.wall + late_max)
                     .then(|| format!("it ended {:?} after its start", report.wall))
             })
             .or_else(|| unexpected(attack, supervisor, &report.outcome))
@@ -375,7 +375,7 @@ fn sweep(bare: &Supervisor) -> Result<Vec<String>, RunError> {
     for number in numbers {
         let expected = policy.verdict(number, [u32::MAX; 6]);
         let inputs = number.to_string();
-        let call = Call { wall: Duration::from_secs(1), ..Call::new(source, inputs.as_bytes()) };
+        let call = Call::new(source, inputs.as_bytes()).within(Duration::from_secs(1));
         let outcome = bare.call(&call)?.outcome;
         let as_its_class = match (expected, &outcome) {
             (Verdict::Kill, Outcome::Denied { .. }) => true,

@@ -81,10 +81,14 @@ impl Said {
     }
 }
 
+/// The length of an order.
+const ORDER_BYTES: usize = 12;
+
 /// The message that gives an order; three descriptors go with it.
-pub fn order_bytes(order: Order) -> [u8; 4] {
+pub fn order_bytes(order: Order) -> [u8; ORDER_BYTES] {
     let [low, high] = order.steps.bits().to_le_bytes();
-    [ORDER, order.slot, low, high]
+    let [a, b, c, d, e, f, g, h] = order.tmp_bytes.to_le_bytes();
+    [ORDER, order.slot, low, high, a, b, c, d, e, f, g, h]
 }
 
 /// The message that hands over the files of a slot.
@@ -177,7 +181,6 @@ fn prepare(start: &Start, joins: Vec<Vec<OwnedFd>>) -> Result<(Prepared, Engine)
     let (privilege, bounding) = confine(limits.uid, limits.gid)?;
     let prepared = Prepared {
         joins,
-        tmp: Tmp::new(limits.tmp_bytes_max, limits.tmp_inodes_max, limits.uid, limits.gid),
         rlimits: ids::rlimits(limits.tmp_bytes_max, start.mode.wall_seconds_max()),
         bounding,
         privilege,
@@ -211,21 +214,26 @@ fn confine(uid: u32, gid: u32) -> Result<(Privilege, Vec<u32>), String> {
 }
 
 fn fork_on_order(control: &OwnedFd, start: &Start, prepared: &Prepared, engine: &Engine) -> io::Result<()> {
+    let limits = &policy::limits().python;
     loop {
-        let (mut bytes, mut fds) = ([0; 4], Vec::with_capacity(3));
+        let (mut bytes, mut fds) = ([0; ORDER_BYTES], Vec::with_capacity(3));
         if socket::receive(control.as_fd(), &mut bytes, &mut fds)? == 0 {
             return Ok(());
         }
-        let [kind, slot, low, high] = bytes;
-        let order = Order { slot, steps: Steps::from_bits(u16::from_le_bytes([low, high])) };
+        let [kind, slot, low, high, tmp @ ..] = bytes;
+        let steps = Steps::from_bits(u16::from_le_bytes([low, high]));
+        let order = Order { slot, steps, tmp_bytes: u64::from_le_bytes(tmp) };
         let complete = order.steps == Steps::ALL || start.lenient;
+        // A size of 0 would mean to the kernel that there is no limit.
+        let bounded = (1..=limits.tmp_bytes_max).contains(&order.tmp_bytes);
         let Ok(fds) = <[OwnedFd; 3]>::try_from(fds) else { return Err(io::ErrorKind::InvalidData.into()) };
-        if kind != ORDER || !complete {
+        if kind != ORDER || !complete || !bounded {
             return Err(io::ErrorKind::InvalidData.into());
         }
+        let tmp = Tmp::new(order.tmp_bytes, limits.tmp_inodes_max, limits.uid, limits.gid);
         let namespaces = if order.steps.has(Step::Namespaces) { process::CHILD_NAMESPACES } else { 0 };
         match process::fork_for_parent(namespaces) {
-            Ok(Forked::Child) => child::live(prepared, engine, order, fds),
+            Ok(Forked::Child) => child::live(prepared, engine, (order, &tmp), fds),
             Ok(Forked::Parent { pid, pidfd }) => {
                 socket::send(control.as_fd(), &Said::Forked(pid).to_bytes(), &[pidfd.as_fd()])?;
             }

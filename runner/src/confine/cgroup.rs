@@ -5,15 +5,17 @@
 //! tell afterwards whether a limit was met. A slot is empty between calls because the first process of the call's pid
 //! namespace has been reaped; `recycle` makes sure and kills what should not be there.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::sys::process;
 
 /// The limits of one call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Memory of everything in the call, kernel memory included, swap none.
     pub memory_bytes: u64,
@@ -142,6 +144,11 @@ pub struct Slots {
 #[derive(Debug)]
 pub struct Slot {
     dirs: Vec<PathBuf>,
+    controlled: Vec<(Version, &'static str)>,
+    /// The files that hold its limits.
+    settings: HashMap<&'static str, PathBuf>,
+    /// What they say; `None` while that is being changed.
+    in_force: Mutex<Option<Limits>>,
     joins: Vec<File>,
     memory_events: File,
     memory_peak: Option<File>,
@@ -210,6 +217,7 @@ impl Drop for Slots {
 impl Slot {
     fn make(bases: &[Base], name: &str, limits: Limits) -> Result<Slot, CgroupError> {
         let (mut dirs, mut joins) = (Vec::new(), Vec::new());
+        let (mut controlled, mut written) = (Vec::new(), HashMap::new());
         let mut found = [const { None }; 3];
         for base in bases {
             let dir = base.path.join(name);
@@ -222,7 +230,9 @@ impl Slot {
                         continue;
                     }
                     fs::write(&path, value).map_err(at(&path))?;
+                    written.insert(file, path);
                 }
+                controlled.push((base.version, *controller));
                 let index = CONTROLLERS.iter().position(|c| c == controller).unwrap_or(0);
                 found[index] = Some((base.version, dir.clone()));
             }
@@ -247,12 +257,36 @@ impl Slot {
             process_events: open(1, "pids.events", "pids.events")?,
             joins,
             dirs,
+            controlled,
+            settings: written,
+            in_force: Mutex::new(Some(limits)),
         })
     }
 
     /// The files through which a process joins this slot by writing `0`.
     pub fn joins(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.joins.iter().map(File::as_fd)
+    }
+
+    /// Sets the limits of the next call, while nobody is in the slot.
+    pub fn limit(&self, limits: Limits) -> io::Result<()> {
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = in_force.take();
+        if before != Some(limits) {
+            let raised = before.is_none_or(|b| limits.memory_bytes > b.memory_bytes);
+            for (version, controller) in &self.controlled {
+                let mut rows = settings(*version, controller, limits);
+                // v1 keeps memory at or below memory with swap, so on the way up the sum goes first.
+                if raised {
+                    rows.reverse();
+                }
+                for (file, value) in rows {
+                    self.settings.get(file).map_or(Ok(()), |path| fs::write(path, value))?;
+                }
+            }
+        }
+        *in_force = Some(limits);
+        Ok(())
     }
 
     /// Reads the counters.

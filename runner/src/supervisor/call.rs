@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::confine::Steps;
 use crate::json;
+use crate::limits::Limits;
 use crate::outcome::Outcome;
 
 /// The largest request that a child reads: compiled code is at most this many times its source.
@@ -21,8 +22,8 @@ pub struct Call<'a> {
     pub source: &'a [u8],
     /// One JSON value.
     pub inputs: &'a [u8],
-    /// The time it may take, compiling included.
-    pub wall: Duration,
+    /// What it may use.
+    pub limits: Limits,
     /// Whether the host looks at the child before it gets its request.
     pub inspect: bool,
     /// The steps to take: all, but in measurements and with `--unproved`.
@@ -32,14 +33,23 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// With every step and the limits of the policy.
     pub fn new(source: &'a [u8], inputs: &'a [u8]) -> Call<'a> {
-        let wall = Duration::from_secs(policy::limits().python.wall_seconds_max.into());
-        Call { source, inputs, wall, inspect: false, steps: Steps::ALL }
+        Call { source, inputs, limits: Limits::policy(), inspect: false, steps: Steps::ALL }
     }
 
     /// For bandit to read: with every step and its own patience.
     pub fn to_lint(source: &'a [u8]) -> Call<'a> {
-        let wall = Duration::from_secs(policy::lint().bandit.seconds_max.into());
-        Call { wall, ..Call::new(source, b"null") }
+        let bandit = &policy::lint().bandit;
+        let limits = Limits {
+            wall: Duration::from_secs(bandit.seconds_max.into()),
+            output_bytes: usize::try_from(bandit.answer_bytes_max).unwrap_or(usize::MAX),
+            ..Limits::policy()
+        };
+        Call { limits, ..Call::new(source, b"null") }
+    }
+
+    /// The same with another time.
+    pub fn within(self, wall: Duration) -> Call<'a> {
+        Call { limits: Limits { wall, ..self.limits }, ..self }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::confine::Step;
 use crate::confine::cgroup::{self, CgroupError, Counters, Slots};
 use crate::confine::namespaces::Privilege;
 use crate::engine::Mode;
+use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::spawner::Spawner;
 use crate::sys::fd;
@@ -133,14 +134,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Supervisor {
     /// Prepares the slots and starts a zygote. The calling thread must outlive the supervisor: children end with it.
     pub fn start(options: Options) -> Result<Supervisor, RunError> {
-        let limits = &policy::limits().python;
         let count = u8::try_from(options.calls_max * 2).unwrap_or(u8::MAX);
-        let cgroup = cgroup::Limits {
-            memory_bytes: limits.memory_bytes_max,
-            processes: limits.processes_max,
-            cpus: limits.cpus_max,
-        };
-        let slots = match Slots::prepare(count.into(), cgroup, options.cgroup.as_deref()) {
+        let slots = match Slots::prepare(count.into(), Limits::policy().cgroup, options.cgroup.as_deref()) {
             Ok(slots) => Some(slots),
             Err(_) if options.lenient => None,
             Err(e) => return Err(e.into()),
@@ -218,7 +213,7 @@ impl Supervisor {
         }
         let digest = Cache::digest(call.source);
         let began = lock(&self.under_way).ended;
-        let mut left = call.wall;
+        let mut left = call.limits.wall;
         let cached = lock(&self.cache).get(&digest);
         let code = match cached {
             Some(code) => code,
@@ -243,7 +238,7 @@ impl Supervisor {
             return Ok(Report::only(outcome));
         }
         let began = lock(&self.under_way).ended;
-        Ok(self.run(Request::Lint { source: call.source }, call, (began, call.wall))?.0)
+        Ok(self.run(Request::Lint { source: call.source }, call, (began, call.limits.wall))?.0)
     }
 
     /// One child, from slot to slot. The second value is the code that it compiled.
@@ -287,8 +282,10 @@ impl Supervisor {
     ) -> Result<(Report, Option<Vec<u8>>), RunError> {
         let before = self.slot(slot).map_or(Ok(Counters::default()), cgroup::Slot::counters);
         let before = before.map_err(failing("cgroup counters"))?;
-        let order = Order { slot, steps: call.steps };
-        let mut watched = self.fork(order)?;
+        let limited = self.slot(slot).map_or(Ok(()), |s| s.limit(call.limits.cgroup));
+        limited.map_err(failing("the limits of a cgroup slot"))?;
+        let order = Order { slot, steps: call.steps, tmp_bytes: call.limits.tmp_bytes };
+        let mut watched = self.fork(order, call.limits.output_bytes)?;
         let started = watched.started;
         let enlisted = self.enlist(slot, began, &watched.pidfd);
         let stop = watched.watch(request, call, started + wall);
@@ -316,8 +313,8 @@ impl Supervisor {
         Ok((report, code))
     }
 
-    /// Has the zygote fork a child. A dead zygote is replaced, once.
-    fn fork(&self, order: Order) -> Result<Watched, RunError> {
+    /// Has the zygote fork a child that may answer in so many bytes. A dead zygote is replaced, once.
+    fn fork(&self, order: Order, answer_bytes_max: usize) -> Result<Watched, RunError> {
         let (ours, frames) = UnixStream::pair().map_err(failing("socket pair"))?;
         let (printed, print) = std::io::pipe().map_err(failing("pipe"))?;
         let (errors, error) = std::io::pipe().map_err(failing("pipe"))?;
@@ -353,7 +350,7 @@ impl Supervisor {
             errors: Pipe { end: Some(errors), bytes: Vec::new() },
             listener: None,
             listening: self.options.listening && order.steps.has(Step::Seccomp),
-            answer_bytes_max: self.options.mode.answer_bytes_max(),
+            answer_bytes_max,
         })
     }
 }

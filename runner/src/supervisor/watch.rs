@@ -133,8 +133,7 @@ impl Watched {
 
     /// Reads all three streams, within their caps.
     fn read(&mut self, call: &Call<'_>) -> Result<Option<Stop>, RunError> {
-        let limits = &policy::limits().python;
-        let print_max = usize::try_from(limits.print_bytes_max).unwrap_or(usize::MAX);
+        let print_max = call.limits.print_bytes;
         let whole = self.printed.drain(print_max).map_err(failing("reading print"))?;
         let rest = print_max.saturating_sub(self.printed.bytes.len());
         if !whole || !self.errors.drain(rest).map_err(failing("reading errors"))? {

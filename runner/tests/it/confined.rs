@@ -48,13 +48,11 @@ fn a_confined_service_calls_lints_survives_and_stops() {
     let folder = tempfile::tempdir().unwrap();
     let (mut serving, socket) = (serve(folder.path()), folder.path().join("socket"));
     let pid = serving.0.id();
-    let call = |source: &str, wall_ms: u32| {
-        exchange(
-            &socket,
-            "POST /call",
-            &json!({"source": source, "inputs": 1, "wall_ms": wall_ms}).to_string(),
-        )
+    let lowered = |source: &str, limits: Value| {
+        let body = json!({"source": source, "inputs": 1, "limits": limits});
+        exchange(&socket, "POST /call", &body.to_string())
     };
+    let call = |source: &str, wall_ms: u32| lowered(source, json!({"wall_ms": wall_ms}));
     // The first call is one of those that are looked at from outside.
     assert_eq!(call("def run(i):\n    return i + 1", 3_000).1["result"], 2);
     let answers: Vec<(u16, Value, String)> = std::thread::scope(|scope| {
@@ -76,6 +74,10 @@ fn a_confined_service_calls_lints_survives_and_stops() {
     assert!(family.iter().any(|child| rows(*child, "Seccomp:") == ["0"]), "{family:?}");
     assert_eq!(call("def run(i):\n    while True: pass", 200).1["outcome"], "timeout");
     assert_eq!(call("def run(i):\n    return len(bytearray(500 << 20))", 3_000).1["outcome"], "memory");
+    // Setting a slot's limits is among what is left to it.
+    let fill = "def run(i):\n    return len(bytearray(40 << 20))";
+    assert_eq!(lowered(fill, json!({"memory_bytes": 33_554_432, "cpus": 0.4})).1["outcome"], "memory");
+    assert_eq!(lowered(fill, json!({})).1["outcome"], "ok");
     let linted = exchange(&socket, "POST /lint", "def run(i):\n    return eval(i)\n");
     assert_eq!((linted.0, &linted.1["results"][0]["test_id"]), (200, &json!("B307")));
     let zygotes: Vec<u32> = family.into_iter().filter(|child| rows(*child, "Seccomp:") == ["2"]).collect();

@@ -2,6 +2,7 @@
 
 use runner::confine::{Step, Steps};
 use runner::engine::Mode;
+use runner::limits::Limits;
 use runner::supervisor::{Call, Options, RunError, Supervisor};
 
 use crate::{call, ending, options, supervisor};
@@ -114,6 +115,11 @@ fn the_self_check_notices_each_missing_layer() {
 fn a_strict_zygote_refuses_less_than_all() {
     let s = supervisor(Mode::Guarded);
     let steps = Steps::ALL.without(Step::Seccomp);
-    assert!(s.call(&Call { steps, ..Call::new(b"def run(i):\n    return 1", b"null") }).is_err());
+    let simple = Call::new(b"def run(i):\n    return 1", b"null");
+    assert!(s.call(&Call { steps, ..simple }).is_err());
+    // Nor does it mount a larger /tmp than the policy has, or one without a bound.
+    for tmp_bytes in [simple.limits.tmp_bytes + 4_096, 0] {
+        assert!(s.call(&Call { limits: Limits { tmp_bytes, ..simple.limits }, ..simple }).is_err());
+    }
     assert_eq!(ending(&call(&s, "def run(i):\n    return 1", "null")), "ok 1");
 }

@@ -90,7 +90,7 @@ fn a_child_says_what_the_program_says() {
 fn no_answer_is_never_an_empty_one() {
     let s = linter(packages(&environment())).unwrap();
     let source = b"def run(inputs):\n    return inputs\n";
-    let late = s.lint(&Call { wall: Duration::from_millis(1), ..Call::to_lint(source) }).unwrap();
+    let late = s.lint(&Call::to_lint(source).within(Duration::from_millis(1))).unwrap();
     assert_eq!(late.outcome, Outcome::Timeout);
     let long = "x".repeat(16_385);
     assert!(ending(&s.lint(&Call::to_lint(long.as_bytes())).unwrap()).contains("16384 are allowed"));

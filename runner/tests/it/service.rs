@@ -127,8 +127,8 @@ fn requests_that_make_no_sense() {
         (json!({"source": ADD}), 400, "bad-request"),
         (json!({"source": ADD, "inputs": 1, "bare": true}), 400, "bad-request"),
         (json!({"digest": "00", "inputs": 1}), 404, "unknown-digest"),
-        (json!({"source": ADD, "inputs": 1, "wall_ms": 3001}), 400, "limit-too-high"),
-        (json!({"source": ADD, "inputs": 1, "wall_ms": 0}), 400, "limit-too-high"),
+        (json!({"source": ADD, "inputs": 1, "limits": {"wall_ms": 3001}}), 422, "limit-out-of-range"),
+        (json!({"source": ADD, "inputs": 1, "limits": {"wall_ms": 0}}), 422, "limit-out-of-range"),
         (json!({"source": "x".repeat(300_000), "inputs": 1}), 413, "too-large"),
     ];
     for (body, status, kind) in rows {
@@ -140,11 +140,72 @@ fn requests_that_make_no_sense() {
     assert_eq!(exchange(&server.socket(), "GET /", "").0, 404);
     let (_, answer, _) = server.call(&json!({"source": "x".repeat(16_385), "inputs": 1}));
     assert_eq!((&answer["outcome"], &answer["type"]), (&json!("error"), &json!("SourceError")));
-    let loops = json!({"source": "def run(i):\n    while True: pass", "inputs": 1, "wall_ms": 100});
+    let loops =
+        json!({"source": "def run(i):\n    while True: pass", "inputs": 1, "limits": {"wall_ms": 100}});
     let started = Instant::now();
     assert_eq!(server.call(&loops).1["outcome"], "timeout");
     // The policy's own limit would end it after three seconds.
     assert!(started.elapsed().as_millis() < 2_900);
+}
+
+#[test]
+fn every_limit_of_a_call_may_be_lowered() {
+    let server = Server::start(8);
+    let fill = "def run(i):\n    b'x' * (40 << 20)\n    return 1";
+    let threads = "import threading\ndef run(i):\n    e = threading.Event()\n    \
+                   ts = [threading.Thread(target=e.wait) for _ in range(6)]\n    \
+                   [t.start() for t in ts]\n    e.set()\n    return 1";
+    let file =
+        "def run(i):\n    with open('/tmp/a', 'wb') as f:\n        f.write(b'x' * 100_000)\n    return 1";
+    let rows = [
+        (fill, json!({"memory_bytes": 33_554_432}), "memory", "more than 32 MiB"),
+        (threads, json!({"processes": 4}), "processes", "more than 4 threads"),
+        (file, json!({"tmp_bytes": 65_536}), "error", "No space left on device"),
+        (
+            "def run(i):\n    print('x' * 99)\n    return 1",
+            json!({"print_bytes": 50}),
+            "output_limit",
+            "more than 50 bytes",
+        ),
+    ];
+    for (source, limits, name, words) in rows {
+        // Lowered, then as it was, then lowered again: a slot keeps nothing of the call before.
+        for limits in [&limits, &json!({}), &limits] {
+            let (name, words) = if limits == &json!({}) { ("ok", "returned") } else { (name, words) };
+            let (status, answer, _) = server.call(&json!({"source": source, "inputs": 0, "limits": limits}));
+            assert_eq!((status, answer["outcome"].as_str()), (200, Some(name)), "{limits}: {answer}");
+            assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
+        }
+    }
+    let long =
+        json!({"source": "def run(i):\n    return 'x' * 99", "inputs": 0, "limits": {"output_bytes": 50}});
+    let (_, answer, _) = server.call(&long);
+    assert_eq!((&answer["outcome"], &answer["why"]), (&json!("bad_answer"), &json!("more than 50 bytes")));
+    // A tenth of the policy's share takes longer over the same work, whatever else the machine does.
+    let work = "def run(i):\n    n = 0\n    while n < 600_000:\n        n += 1\n    return n";
+    let slow = json!({"source": work, "inputs": 0, "limits": {"cpus": 0.05, "wall_ms": 150}});
+    assert_eq!(server.call(&slow).1["outcome"], "timeout");
+    assert_eq!(server.call(&json!({"source": work, "inputs": 0})).1["outcome"], "ok");
+}
+
+#[test]
+fn a_raised_limit_is_refused_by_name() {
+    let server = Server::start(8);
+    for (field, value, most) in [
+        ("memory_bytes", "134217729", "134217728"),
+        ("cpus", "0.6", "0.5"),
+        ("processes", "33", "32"),
+        ("tmp_bytes", "1048577", "1048576"),
+        ("print_bytes", "16385", "16384"),
+        ("output_bytes", "262145", "262144"),
+        ("wall_ms", "3001", "3000"),
+    ] {
+        let body = format!("{{\"source\": \"\", \"inputs\": 1, \"limits\": {{\"{field}\": {value}}}}}");
+        let (status, answer, _) = exchange(&server.socket(), "POST /call", &body);
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(status == 422 && [field, value, most].iter().all(|w| detail.contains(w)), "{answer}");
+    }
+    assert_eq!(exchange(&server.socket(), "GET /gate", "").1["state"], "open");
 }
 
 #[test]
