@@ -8,6 +8,8 @@ mod bad_input;
 mod command;
 #[path = "it/confined.rs"]
 mod confined;
+#[path = "it/frames.rs"]
+mod frames;
 #[path = "it/layers.rs"]
 mod layers;
 #[path = "it/lint.rs"]
