@@ -17,6 +17,8 @@ LITERALS = (
 )
 DEFINITIONS = ("FunctionDef", "AsyncFunctionDef")
 
+gaps = []
+
 
 class SourceError(Exception):
     """The file is not one that can be run."""
@@ -96,6 +98,25 @@ def namespace(own):
     return {"__name__": "function", "__doc__": None, "__builtins__": own}
 
 
+def fill_gaps():
+    """Takes the free places between objects, so that what a child makes lies side by side in memory of its own: each gap
+    that it used would cost it the copy of a page that it shares with the zygote."""
+    pool, header, kept = 1 << 14, sys.getsizeof(b""), []
+    for size in range(16, 513, 16):
+        count = pool // size
+        for _ in range(512):
+            if size == 16:
+                block = [object() for _ in range(count)]
+            elif size == 32:
+                block = [float("1") for _ in range(count)]
+            else:
+                block = [bytes(size - header) for _ in range(count)]
+            kept.append(block)
+            if len({id(thing) // pool for thing in block}) <= 2:
+                break
+    return kept
+
+
 def seal():
     """Forgets every path of the machine, then moves all objects out of the collector's sight."""
     sys.path[:] = []
@@ -118,6 +139,7 @@ def seal():
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     gc.collect()
+    gaps.extend(fill_gaps())
     gc.freeze()
 
 
