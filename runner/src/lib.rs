@@ -5,8 +5,8 @@
 //! Four kinds of processes, all from this one program:
 //!
 //! - The *supervisor* (`call`, `serve`, `suite`, `bench`) runs with its caller's rights. It owns the cgroup slots, the
-//!   clock, and the far end of every pipe. It never runs Python. As a service it gives up what it does not need once
-//!   everything is open, programs included.
+//!   clock, and the far end of every pipe. It never runs Python. As a service and as a dry run it gives up what it does
+//!   not need once everything is open, programs included.
 //! - The *spawner* was started before that, and starts a zygote whenever the supervisor asks: nothing else, ever.
 //! - The *zygote* is the same program started anew with an empty environment, its standard input the control socket.
 //!   It starts CPython, loads the safe modules, moves into namespaces of its own (network, mount, ipc, uts, cgroup;

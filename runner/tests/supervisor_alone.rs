@@ -15,6 +15,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
+use runner::confine::seccomp::Role;
 use runner::confine::service;
 use runner::sys::process;
 
@@ -39,8 +40,10 @@ fn inside(state: &str, probe: &str) -> ExitCode {
     if state != "free" {
         service::shut_network().unwrap();
     }
-    if state == "all" {
-        service::shut_rest().unwrap();
+    match state {
+        "all" => service::shut_rest(Role::Supervisor).unwrap(),
+        "call" => service::shut_rest(Role::Call).unwrap(),
+        _ => {}
     }
     ExitCode::from(if attempt(probe) { 0 } else { 10 })
 }
@@ -76,13 +79,18 @@ fn main() -> ExitCode {
         ("socket", "all", true),
         ("program", "all", true),
         ("kernel release", "all", true),
+        ("signal", "call", false),
+        ("socket", "call", true),
+        ("program", "call", true),
     ] {
         assert_eq!(outside("free", probe).code(), Some(0), "the control of `{probe}` must succeed");
         let stopped = outside(state, probe);
         let expected = if killed { (None, Some(SIGSYS)) } else { (Some(10), None) };
         assert_eq!((stopped.code(), stopped.signal()), expected, "`{probe}` with {state}: {stopped}");
     }
-    assert_eq!(outside("all", "read").code(), Some(0), "what it needs still works");
+    for state in ["all", "call"] {
+        assert_eq!(outside(state, "read").code(), Some(0), "what it needs still works");
+    }
     println!("the supervisor's own layers: ok");
     ExitCode::SUCCESS
 }

@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use runner::confine::{Step, Steps};
+use runner::confine::seccomp::Role;
+use runner::confine::{Step, Steps, service};
 use runner::engine::Mode;
 use runner::outcome::Outcome;
 use runner::supervisor::{Call, Options, Report, Supervisor};
@@ -80,7 +81,10 @@ fn call(asked: &Asked, source: &[u8], inputs: &[u8]) -> Result<Report, String> {
     options.cgroup.clone_from(&asked.cgroup);
     options.lenient = asked.unproved;
     options.listening = true;
+    // What it hears from a child it hears behind the layers of the service: a creator's files are at stake here.
+    service::shut_network().map_err(|e| format!("its own confinement: {e}"))?;
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
+    service::shut_rest(Role::Call).map_err(|e| format!("its own confinement: {e}"))?;
     let steps = if supervisor.has_cgroups() { Steps::ALL } else { Steps::ALL.without(Step::Cgroup) };
     if asked.unproved {
         let missing = if supervisor.has_cgroups() { "nothing" } else { "the cgroup limits" };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use runner::confine::seccomp::Role;
 use runner::confine::service;
 use runner::engine::Mode;
 use runner::gate::{Gate, Run};
@@ -79,7 +80,7 @@ fn start(asked: &Asked) -> Result<(), String> {
     }
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
     let listener = listen(asked)?;
-    service::shut_rest().map_err(|e| format!("its own confinement: {e}"))?;
+    service::shut_rest(Role::Supervisor).map_err(|e| format!("its own confinement: {e}"))?;
     let service = Arc::new(Service::new(supervisor, linter, gate.clone(), asked.sizes));
     if service.refresh().is_none() {
         announce(gate.history().unwrap_or_default().last());

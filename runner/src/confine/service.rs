@@ -1,4 +1,4 @@
-//! What `runner serve` gives up itself, in two steps around the start of its zygotes.
+//! What `runner serve` and `runner call` give up themselves, in two steps around the start of their zygotes.
 //!
 //! A Landlock domain covers whom a process may signal and look at: those in the same domain or one below it. So the
 //! domain comes first, and zygotes and children are below it; the filter comes last, because it leaves no way to start
@@ -19,13 +19,13 @@ pub fn shut_network() -> io::Result<()> {
     landlock::confine_zygote()
 }
 
-/// The capabilities that watching takes, and the system calls of `seccomp/supervisor.json`.
-pub fn shut_rest() -> io::Result<()> {
+/// Every capability but those that watching takes, and every system call that is not in the file of `role`.
+pub fn shut_rest(role: Role) -> io::Result<()> {
     one_thread()?;
     if process::effective_ids().0 == 0 {
         ids::shrink_supervisor()?;
     }
-    let policy = Policy::of(Role::Supervisor).map_err(io::Error::other)?;
+    let policy = Policy::of(role).map_err(io::Error::other)?;
     seccomp::load(&policy.compile(KillBy::Kernel))
 }
 

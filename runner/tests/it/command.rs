@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::program;
+use crate::survival::{children, kill, until};
 
 fn run(args: &[&str], source: &str, stdin: &str) -> Output {
     let dir = tempfile::tempdir().unwrap();
@@ -81,4 +82,24 @@ fn an_unproved_call_never_ends_with_zero() {
     let output = run(&["--unproved"], "def run(i):\n    return 1", "");
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("--unproved"));
+}
+
+#[test]
+fn a_dry_run_is_confined_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("work.py");
+    std::fs::write(&file, "def run(i):\n    while True: pass").unwrap();
+    let mut running = Command::new(program());
+    let mut running = running.arg("call").arg(&file).stderr(Stdio::null()).spawn().unwrap();
+    let row = |pid: u32, key: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default().trim().to_owned()
+    };
+    // The spawner, the zygote and the call's own child.
+    assert!(until(|| children(running.id()).len() == 3));
+    assert_eq!((row(running.id(), "Seccomp:"), row(running.id(), "NoNewPrivs:")), ("2".into(), "1".into()));
+    // The spawner is under no filter, which shows that this test can tell.
+    assert!(children(running.id()).iter().any(|child| row(*child, "Seccomp:") == "0"));
+    kill(running.id());
+    running.wait().unwrap();
 }

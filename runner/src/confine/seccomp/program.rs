@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_program_does_what_the_policy_says() {
-        for role in [Role::Python, Role::Zygote, Role::Worker, Role::Supervisor] {
+        for role in [Role::Python, Role::Zygote, Role::Worker, Role::Supervisor, Role::Call] {
             let policy = Policy::of(role).unwrap();
             let program = policy.compile(KillBy::Kernel);
             assert!(program.len() < 700, "{role:?}: {}", program.len());
