@@ -205,8 +205,19 @@ fn forged_frames_are_claims_at_most() {
         ("struct.pack('<BI', 32, 4000000000)", "os._exit(0)", "output_limit"),
         ("f(35, b'code')", "os._exit(0)", "bad_answer"),
         ("b'x'", "os._exit(0)", "bad_answer"),
+        ("f(32, b'7')", "raise ValueError", "bad_answer"),
+        ("f(32, b'7')", "while True: pass", "timeout"),
     ] {
         check(&s, &forge(frames, end), "null", expected);
+    }
+    // One that comes while or after the process crashes counts no more than one before it.
+    for end in ["ctypes.string_at(0)", "os.abort()"] {
+        let source = format!(
+            "import ctypes, os, signal, threading\nF = b'\\x20\\x01\\0\\0\\x007'\ndef late(*_):\n    os.write(0, F)\n    \
+             os._exit(0)\ndef run(i):\n    signal.signal(signal.SIGABRT, late)\n    \
+             threading.Thread(target=lambda: [os.write(0, F) for _ in range(99)]).start()\n    {end}"
+        );
+        check(&s, &source, "null", "crash");
     }
     // On the other open descriptors frames are just print.
     let report = call(

@@ -229,6 +229,16 @@ fn a_full_queue_says_when_to_come_back() {
 fn clients_that_vanish_or_never_speak_harm_nobody() {
     let server = Server::start(8);
     let silent: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
+    // Two that begin and do not go on, in the head and in the body.
+    let begun = [
+        "POST /call HTTP/1.1\r\nHost: ru",
+        "POST /call HTTP/1.1\r\nHost: runner\r\nContent-Length: 9\r\n\r\n{",
+    ];
+    let begun = begun.map(|text| {
+        let mut stream = UnixStream::connect(server.socket()).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    });
     for _ in 0..4 {
         let mut stream = UnixStream::connect(server.socket()).unwrap();
         let body = json!({"source": "import time\ndef run(i):\n    time.sleep(1)", "inputs": 1}).to_string();
@@ -241,6 +251,12 @@ fn clients_that_vanish_or_never_speak_harm_nobody() {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
     }
+    let [head, body] = begun.map(|mut stream| {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    assert!(!head.contains(" 200 ") && body.starts_with("HTTP/1.1 408 "), "{head}\n{body}");
     let (_, metrics, _) = exchange(&server.socket(), "GET /metrics", "");
     assert!(metrics.as_str().unwrap().contains("runner_running 0\nrunner_waiting 0"), "{metrics}");
 }
