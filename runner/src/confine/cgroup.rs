@@ -25,10 +25,23 @@ pub struct Limits {
     pub cpus: f64,
 }
 
+impl Limits {
+    /// The CPU time of each period.
+    pub(crate) fn cpu_quota_us(&self) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of one period, far below 2^53"
+        )]
+        let quota = (self.cpus * CPU_PERIOD_US as f64) as u64;
+        quota
+    }
+}
+
 /// What a controller is called.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 /// The period over which the CPU share is counted.
-const CPU_PERIOD_US: u64 = 100_000;
+pub(crate) const CPU_PERIOD_US: u64 = 100_000;
 const PREFIX: &str = "tinyfiles-";
 
 /// One generation of the kernel interface.
@@ -358,12 +371,7 @@ fn kill_all(dir: &Path) {
 /// What to write where for one controller.
 fn settings(version: Version, controller: &str, limits: Limits) -> Vec<(&'static str, String)> {
     let memory = limits.memory_bytes.to_string();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of one period, far below 2^53"
-    )]
-    let quota = (limits.cpus * CPU_PERIOD_US as f64) as u64;
+    let quota = limits.cpu_quota_us();
     match (version, controller) {
         (Version::V1, "memory") => vec![
             ("memory.limit_in_bytes", memory.clone()),

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -162,6 +162,11 @@ impl Supervisor {
     /// What the zygote has loaded.
     pub fn mode(&self) -> Mode {
         self.options.mode
+    }
+
+    /// The program that it starts.
+    pub fn program(&self) -> &Path {
+        &self.options.program
     }
 
     /// The pid of the zygote.
