@@ -149,7 +149,7 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
         "call_memory_kb": call.peak_bytes >> 10,
         "memory_beyond_allocated_kb": (of("allocating").peak_bytes >> 10).saturating_sub(ALLOCATED_MIB << 10),
         "python3_p50_us": percentile(&mut others.python, 50),
-        "late": late::measure(supervisor)?,
+        "late": late::measure(supervisor, plan.rounds)?,
         "sustained": steady::measure(supervisor, plan, call.p50)?,
         "rounds": plan.rounds,
     });

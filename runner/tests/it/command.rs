@@ -103,3 +103,31 @@ fn a_dry_run_is_confined_itself() {
     kill(running.id());
     running.wait().unwrap();
 }
+
+#[test]
+fn the_bench_has_a_row_for_everything_that_is_aimed_at() {
+    let output = Command::new(program()).args(["bench", "--rounds", "2", "--seconds", "1"]).output().unwrap();
+    let table = text(&output.stdout);
+    for row in [
+        "call to bare fork",
+        "resident memory of the zygote",
+        "beside the sum of the parts measured alone",
+        "a cached source of 16 KiB",
+        "memory of a call",
+        "memory beyond what a function allocates",
+        "`crun run`",
+        "beside what the p50 promises",
+    ] {
+        assert!(table.contains(&format!("| {row}")), "{row}: {table}{}", text(&output.stderr));
+    }
+    assert!(table.contains("| counts of the host that differ afterwards | [] |"), "{table}");
+    for (input, ends) in
+        [("a loop in C", "timeout"), ("memory in many pieces", "memory"), ("sleep", "timeout")]
+    {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {input} |")));
+        assert!(row.is_some_and(|row| row.ends_with(&format!("| {ends} |"))), "{input}: {table}");
+    }
+    let floods =
+        table.lines().filter(|line| line.starts_with("| a flood") && line.ends_with("| output_limit |"));
+    assert_eq!(floods.count(), 3, "{table}");
+}
