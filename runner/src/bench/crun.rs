@@ -67,8 +67,7 @@ impl Bundle {
                 hide_second_hierarchy()?;
                 let mut crun = Command::new("crun");
                 crun.arg("--root").arg(self.folder.join("state")).args([
-                    "--cgroup-manager",
-                    "cgroupfs",
+                    "--cgroup-manager=cgroupfs",
                     "run",
                     "-b",
                 ]);

@@ -100,7 +100,7 @@ struct Kind<'a> {
 /// What came out of a kind: microseconds, and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Figures {
-    min: u64,
+    p10: u64,
     p50: u64,
     p99: u64,
     cpu: u64,
@@ -110,7 +110,7 @@ struct Figures {
 impl Kind<'_> {
     fn figures(&mut self) -> Figures {
         Figures {
-            min: percentile(&mut self.wall, 0),
+            p10: percentile(&mut self.wall, 10),
             p50: percentile(&mut self.wall, 50),
             p99: percentile(&mut self.wall, 99),
             cpu: percentile(&mut self.cpu, 50),
@@ -132,19 +132,19 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
     let figures = interleaved(supervisor, plan.rounds, &mut others)?;
     let of = |name: &str| figures.get(name).copied().unwrap_or_default();
     let (call, bare, large) = (of("call"), of("bare"), of("large"));
-    let (added, costs) = (call.p50.saturating_sub(bare.p50), costs(of, |f| f.p50));
-    let (added_min, costs_min) = (call.min.saturating_sub(bare.min), self::costs(of, |f| f.min));
-    let (sum, sum_min) = (costs.values().sum(), costs_min.values().sum());
+    let (added, costs) = (call.p50.saturating_sub(bare.p50), layers(of, |f| f.p50));
+    let (added_p10, costs_p10) = (call.p10.saturating_sub(bare.p10), layers(of, |f| f.p10));
+    let (sum, sum_p10) = (costs.values().sum(), costs_p10.values().sum());
     let mut report = json!({
-        "call_p50_us": call.p50, "call_p99_us": call.p99, "call_min_us": call.min, "call_cpu_p50_us": call.cpu,
-        "bare_fork_p50_us": bare.p50, "bare_fork_min_us": bare.min, "bare_fork_cpu_p50_us": bare.cpu,
-        "ratio": hundredths(call.p50, bare.p50), "ratio_of_min": hundredths(call.min, bare.min),
+        "call_p50_us": call.p50, "call_p99_us": call.p99, "call_p10_us": call.p10, "call_cpu_p50_us": call.cpu,
+        "bare_fork_p50_us": bare.p50, "bare_fork_p10_us": bare.p10, "bare_fork_cpu_p50_us": bare.cpu,
+        "ratio": hundredths(call.p50, bare.p50), "ratio_of_p10": hundredths(call.p10, bare.p10),
         "ratio_of_cpu": hundredths(call.cpu, bare.cpu),
         "zygote_rss_kb": resident_kb(supervisor.zygote_pid()),
         "parts": costs, "parts_sum_us": sum, "added_us": added, "added_to_parts": hundredths(added, sum),
-        "parts_min": costs_min, "added_to_parts_of_min": hundredths(added_min, sum_min),
+        "parts_p10": costs_p10, "added_to_parts_of_p10": hundredths(added_p10, sum_p10),
         "large_source_p50_us": large.p50, "large_to_small": hundredths(large.p50, call.p50),
-        "large_min_us": large.min, "large_to_small_of_min": hundredths(large.min, call.min),
+        "large_p10_us": large.p10, "large_to_small_of_p10": hundredths(large.p10, call.p10),
         "large_cpu_p50_us": large.cpu, "large_to_small_of_cpu": hundredths(large.cpu, call.cpu),
         "call_memory_kb": call.peak_bytes >> 10,
         "memory_beyond_allocated_kb": (of("allocating").peak_bytes >> 10).saturating_sub(ALLOCATED_MIB << 10),
@@ -158,7 +158,7 @@ pub fn run(supervisor: &Supervisor, plan: Plan) -> Result<Value, RunError> {
             let crun = percentile(&mut others.crun, 50);
             report["crun_p50_us"] = crun.into();
             report["crun_to_call"] = hundredths(crun, call.p50).into();
-            report["crun_to_call_of_min"] = hundredths(percentile(&mut others.crun, 0), call.min).into();
+            report["crun_to_call_of_p10"] = hundredths(percentile(&mut others.crun, 10), call.p10).into();
         }
         Err(why) => report["crun_left_out"] = why.into(),
     }
@@ -213,7 +213,7 @@ fn interleaved(
 }
 
 /// What each part costs alone, by one of its figures.
-fn costs(of: impl Fn(&str) -> Figures, figure: impl Fn(Figures) -> u64) -> BTreeMap<&'static str, u64> {
+fn layers(of: impl Fn(&str) -> Figures, figure: impl Fn(Figures) -> u64) -> BTreeMap<&'static str, u64> {
     let beyond = |name, base| figure(of(name)).saturating_sub(figure(of(base)));
     // A /tmp needs its namespace, so its own cost is what it adds to that.
     let base = |name| if name == "tmp" { "namespaces" } else { "bare" };

@@ -16,21 +16,21 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("its p99, µs", "/call_p99_us", ""),
     ("a bare fork of the same zygote that does the same, p50, µs", "/bare_fork_p50_us", ""),
     ("call to bare fork", "/ratio", "1.8"),
-    ("the same of the fastest of each", "/ratio_of_min", ""),
+    ("the same of the fastest tenth of each", "/ratio_of_p10", ""),
     ("resident memory of the zygote, KiB", "/zygote_rss_kb", "14 MiB"),
     ("what the layers add, p50, µs", "/added_us", ""),
     ("beside the sum of the parts measured alone", "/added_to_parts", "1.3"),
-    ("the same of the fastest of each", "/added_to_parts_of_min", ""),
+    ("the same of the fastest tenth of each", "/added_to_parts_of_p10", ""),
     ("a cached source of 16 KiB beside one of 200 bytes, p50", "/large_to_small", "1.3"),
     ("the same of CPU time", "/large_to_small_of_cpu", ""),
-    ("the same of the fastest of each", "/large_to_small_of_min", ""),
+    ("the same of the fastest tenth of each", "/large_to_small_of_p10", ""),
     ("memory of a call, the kernel's for it included, KiB", "/call_memory_kb", "4 MiB"),
     ("memory beyond what a function allocates, KiB", "/memory_beyond_allocated_kb", "4 MiB"),
     ("`python3 -I -S` that does the same, p50, µs", "/python3_p50_us", ""),
     ("`crun run` of that in an equivalent bundle, p50, µs", "/crun_p50_us", ""),
     ("`crun run` left out", "/crun_left_out", ""),
     ("`crun run` to call", "/crun_to_call", "at least 12"),
-    ("the same of the fastest of each", "/crun_to_call_of_min", ""),
+    ("the same of the fastest tenth of each", "/crun_to_call_of_p10", ""),
     ("calls a second, sustained", "/sustained/calls_per_s", ""),
     ("beside what the p50 promises", "/sustained/to_promise", "1"),
     ("seconds of that", "/sustained/seconds", ""),
@@ -83,9 +83,9 @@ fn table(report: &Value) {
             );
         }
     }
-    println!("\n| layer, alone | p50, µs | fastest, µs |\n|---|---|---|");
+    println!("\n| layer, alone | p50, µs | fastest tenth, µs |\n|---|---|---|");
     for (layer, cost) in report["parts"].as_object().into_iter().flatten() {
-        println!("| {layer} | {cost} | {} |", report["parts_min"][layer]);
+        println!("| {layer} | {cost} | {} |", report["parts_p10"][layer]);
     }
     println!("\n| input | latest past its deadline, ms (aim 100) | ends as |\n|---|---|---|");
     for (input, row) in report["late"].as_object().into_iter().flatten() {
