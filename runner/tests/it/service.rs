@@ -182,7 +182,7 @@ fn every_limit_of_a_call_may_be_lowered() {
     let (_, answer, _) = server.call(&long);
     assert_eq!((&answer["outcome"], &answer["why"]), (&json!("bad_answer"), &json!("more than 50 bytes")));
     // A tenth of the policy's share takes longer over the same work, whatever else the machine does.
-    let work = "def run(i):\n    n = 0\n    while n < 600_000:\n        n += 1\n    return n";
+    let work = "def run(i):\n    n = 0\n    while n < 3_000_000:\n        n += 1\n    return n";
     let slow = json!({"source": work, "inputs": 0, "limits": {"cpus": 0.05, "wall_ms": 150}});
     assert_eq!(server.call(&slow).1["outcome"], "timeout");
     assert_eq!(server.call(&json!({"source": work, "inputs": 0})).1["outcome"], "ok");
