@@ -150,6 +150,15 @@ fn of_members(name: &str) -> Value {
             "security": [{"member": []}],
             "responses": {"204": {"description": "It is gone with the next publish"}},
         }),
+        "rate" => json!({
+            "summary": "Rate a published work, in the place of an earlier rating",
+            "parameters": [slug("creator"), slug("work")],
+            "requestBody": json_body(&json!({"type": "object", "required": ["stars"], "properties": {
+                "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+            }})),
+            "security": [{"member": []}],
+            "responses": {"204": {"description": "Counted with the next publish"}},
+        }),
         "who_am_i" => asked("Whose key this is", &[], 200),
         "own_submissions" => asked("One's submissions, newest first", &[], 200),
         "job" => asked("How far a submission has come, and what the checks say", &["id"], 200),

@@ -153,7 +153,7 @@ impl Catalog {
         Ok(all.commit()?)
     }
 
-    /// Enqueues a job of our own; one of a kind that waits only once is not repeated.
+    /// Enqueues a job of our own; of a kind that waits only once, the one that waits is begun when the earlier of both is due.
     pub fn enqueue(&self, id: &str, kind: Kind, subject: &str, due: i64) -> Result<(), CatalogError> {
         enqueue(&self.db, id, kind.as_str(), subject, due)?;
         Ok(())
@@ -199,15 +199,17 @@ pub(crate) fn enqueue(
     due: i64,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO jobs (id, kind, subject, state, due) VALUES (?1, ?2, ?3, 'queued', ?4)
-               ON CONFLICT DO NOTHING";
+               ON CONFLICT (id) DO NOTHING
+             ON CONFLICT (kind) WHERE kind IN ('catalog_regen', 'verify') AND state = 'queued'
+             DO UPDATE SET due = min(due, excluded.due)";
     db.prepare_cached(sql)?.execute(params![id, kind, subject, due]).map(|_| ())
 }
 
-/// Records an event and enqueues what the seeded triggers say, in the transaction of what happened.
-pub(crate) fn emit(db: &Connection, event: &str, subject: &str, now: i64) -> rusqlite::Result<()> {
+/// Records an event and enqueues what the seeded triggers say, to be begun at `due`, in the transaction of what happened.
+pub(crate) fn emit(db: &Connection, event: &str, subject: &str, now: i64, due: i64) -> rusqlite::Result<()> {
     db.execute("INSERT INTO events (kind, subject, at) VALUES (?1, ?2, ?3)", params![event, subject, now])?;
     let number = db.last_insert_rowid();
     let mut jobs = db.prepare_cached("SELECT job FROM triggers WHERE event = ?1")?;
     let jobs = jobs.query_map([event], |r| r.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-    jobs.iter().try_for_each(|kind| enqueue(db, &format!("event-{number}-{kind}"), kind, subject, now))
+    jobs.iter().try_for_each(|kind| enqueue(db, &format!("event-{number}-{kind}"), kind, subject, due))
 }

@@ -6,6 +6,7 @@
 //! | [`work`] | a work as a row: status, files, roles |
 //! | [`db`] | the catalogue database: works and their files |
 //! | [`member`], [`submission`], [`review`] | who submits, what was submitted, what was decided |
+//! | [`rating`] | what members think of works |
 //! | [`job`] | what is still to be done, leased to one worker at a time |
 //! | [`audit`] | every decision, chained |
 //! | [`digest`], [`store`] | SHA-256 names, and the objects they name |
@@ -25,6 +26,7 @@ pub mod job;
 pub mod live;
 pub mod manifest;
 pub mod member;
+pub mod rating;
 pub mod review;
 pub mod slug;
 pub mod store;
@@ -37,6 +39,7 @@ pub use digest::Digest;
 pub use directory::Directory;
 pub use live::Data;
 pub use manifest::Manifest;
+pub use rating::Rating;
 pub use slug::Slug;
 pub use store::Store;
 pub use work::{Role, Status, Work, WorkFile};

@@ -118,7 +118,7 @@ impl Catalog {
         let sql = "UPDATE submissions SET state = 'published', note = ?2, changed = ?3 WHERE work = ?1";
         all.execute(sql, params![row, decision.reason, decision.now])?;
         all.execute("DELETE FROM previews WHERE work = ?1", [row])?;
-        job::emit(&all, "work.published", &work.path(), decision.now)?;
+        job::emit(&all, "work.published", &work.path(), decision.now, decision.now)?;
         Ok(all.commit()?)
     }
 
@@ -144,7 +144,7 @@ impl Catalog {
         let path = format!("/{creator}/{slug}/");
         let digest = withdraw(&all, creator, slug)?.ok_or_else(|| DecideError::Decided(path.clone()))?;
         decision.record(&all, "take_down", &path, &digest)?;
-        job::emit(&all, "work.withdrawn", &path, decision.now)?;
+        job::emit(&all, "work.withdrawn", &path, decision.now, decision.now)?;
         Ok(all.commit()?)
     }
 
@@ -162,7 +162,7 @@ impl Catalog {
         let Some(_) = withdraw(&all, creator, slug)? else { return Ok(false) };
         let entry = Entry::new(now, "worker", "verify_failed", &path);
         audit::append(&all, &Entry { detail: what, tree_before: tree, ..entry })?;
-        job::emit(&all, "work.withdrawn", &path, now)?;
+        job::emit(&all, "work.withdrawn", &path, now, now)?;
         all.commit()?;
         Ok(true)
     }
@@ -174,7 +174,7 @@ impl Catalog {
         let Some(digest) = withdraw(&all, &member.pseudonym, slug)? else { return Ok(false) };
         let entry = Entry::new(now, member.pseudonym.as_str(), "retire", &path);
         audit::append(&all, &Entry { detail: &digest, ..entry })?;
-        job::emit(&all, "work.withdrawn", &path, now)?;
+        job::emit(&all, "work.withdrawn", &path, now, now)?;
         all.commit()?;
         Ok(true)
     }

@@ -352,3 +352,33 @@ fn a_damaged_work_is_taken_down_once_and_written_down() {
     assert_eq!(here.catalog.audit(9).unwrap()[0].action, "verify_failed");
     assert_eq!(here.lease("1", 7).unwrap().kind, Kind::CatalogRegen);
 }
+
+#[test]
+fn a_work_has_one_rating_of_a_member_and_none_of_its_maker() {
+    use catalog::rating::{RateError, Rating, Stars};
+    let mut here = Here::new();
+    let (ann, zoe, mod_) = (here.member("ann"), here.member("zoe"), here.moderator("mod"));
+    let kite = (&slug("ann"), &slug("kite"));
+    let rate = |here: &mut Here, member: &Member, stars| {
+        here.catalog.rate(member, kite, Stars::parse(stars).unwrap(), 500, 60)
+    };
+    assert!(matches!(rate(&mut here, &zoe, 5), Err(RateError::NotPublished(_))));
+    let row = here.pending(&ann, "a", b"1");
+    here.catalog.approve(row, day("2026-12-01"), &decision(&mod_, "")).unwrap();
+    let regen = here.lease("1", 500).unwrap();
+    here.catalog.regenerated(&regen, "", "", "", 500).unwrap();
+    assert!(matches!(rate(&mut here, &ann, 5), Err(RateError::Own)));
+    for (member, stars) in [(&zoe, 1), (&zoe, 5), (&mod_, 4)] {
+        rate(&mut here, member, stars).unwrap();
+    }
+    let key = (slug("ann"), slug("kite"));
+    assert_eq!(here.catalog.ratings().unwrap()[&key], Rating { tenths: 45, members: 2 });
+    here.catalog.revoke(&zoe.pseudonym, MemberRole::Rater, 500).unwrap();
+    assert!(matches!(rate(&mut here, &zoe, 1), Err(RateError::NotRater(_))));
+    // Nobody waits for a rating, and nobody has to wait because of one.
+    assert_eq!(here.lease("2", 559), None);
+    here.catalog.take_down(&slug("ann"), &slug("kite"), &decision(&mod_, "why")).unwrap();
+    assert_eq!(here.lease("2", 500).unwrap().kind, Kind::CatalogRegen);
+    assert_eq!(here.lease("3", 501), None);
+    assert_eq!([0, 6, 256].map(Stars::parse), [None, None, None]);
+}

@@ -66,7 +66,8 @@ pub(crate) fn publish(config: &Config, wait: bool, progress: &Progress) -> Resul
         return Err(Failure::Input(problems));
     }
     let (works, left_out) = works::intact(&data, catalog.published()?)?;
-    let site = Site::new(works, catalog.gone()?);
+    let mut site = Site::new(works, catalog.gone()?);
+    site.rate(&catalog.ratings()?);
     add_globals(&mut theme, config);
     let renderer = Renderer { config, data: &data, writer: &writer, theme: &theme, cache: &cache };
     let mut build = Build::new(&renderer, &site, &left_out);

@@ -1,8 +1,8 @@
 //! The site as data: the works and everything that more than one page needs to know about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use catalog::{Day, Digest, Role, Slug, Work};
+use catalog::{Day, Digest, Rating, Role, Slug, Work};
 use minijinja::value::Value;
 use policy::{Capability, grants, limits};
 use rayon::prelude::*;
@@ -61,6 +61,8 @@ pub(crate) struct Card {
     pub(crate) released: Day,
     /// Day of this version.
     pub(crate) updated: Day,
+    /// What members think of it.
+    pub(crate) rating: Option<Rating>,
 }
 
 /// A cover on the first-party origin.
@@ -98,6 +100,15 @@ impl Site {
         Self { entries, creators, gone }
     }
 
+    /// Says what members think of the works.
+    pub(crate) fn rate(&mut self, ratings: &HashMap<(Slug, Slug), Rating>) {
+        for entry in &mut self.entries {
+            if let Some(rating) = ratings.get(&(entry.work.creator.clone(), entry.work.slug.clone())) {
+                entry.rate(*rating);
+            }
+        }
+    }
+
     /// The day on which anything in `entries` last changed.
     pub(crate) fn updated<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Day> {
         entries.into_iter().map(|e| e.work.updated).max()
@@ -128,9 +139,16 @@ impl Entry {
             tinyjam: manifest.tinyjam,
             released: work.released,
             updated: work.updated,
+            rating: None,
         };
         let key = Digest::of(format!("{work:?}").as_bytes());
         Self { work, key, card, related: Vec::new() }
+    }
+
+    /// Says what members think of it.
+    pub(crate) fn rate(&mut self, rating: Rating) {
+        self.card.rating = Some(rating);
+        self.key = Digest::of(format!("{} {rating:?}", self.key).as_bytes());
     }
 
     /// What this work may be given, in words.

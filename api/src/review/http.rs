@@ -141,7 +141,7 @@ pub(super) fn decided() -> Problem {
         .detail("This version does not wait any more: somebody decided, or took it back.")
 }
 
-async fn read<T: serde::de::DeserializeOwned>(call: Call) -> Result<T, Problem> {
+pub(super) async fn read<T: serde::de::DeserializeOwned>(call: Call) -> Result<T, Problem> {
     let body = body::read(call.into_body(), limits().member.body_bytes_max).await?;
     let text = std::str::from_utf8(&body).map_err(|_| Kind::BadRequest)?;
     if text.chars().count() > limits().review.reason_chars_max {
