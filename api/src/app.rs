@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use anyhow::Context as _;
 use policy::limits;
 
-use crate::desk::Desk;
+use crate::desk::{self, Desk};
 use crate::metrics::Metrics;
 use crate::python::Runner;
 use crate::saves::budget::Budget;
@@ -60,7 +59,7 @@ impl Prepared {
     pub fn open(data: &Path, site: &str, readers: usize) -> anyhow::Result<Self> {
         let path = saves_path(data);
         let folder = path.parent().unwrap_or(data);
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        desk::make_folder(folder)?;
         let api = &limits().api;
         let sizes = Sizes {
             waiting_max: api.writes_waiting_max,

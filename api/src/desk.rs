@@ -4,6 +4,7 @@
 //! block; the connections are kept for the next request. Who a token belongs to is looked up each time: a role that was
 //! revoked a moment ago is gone.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,6 +51,16 @@ impl From<Unauthorized> for Turned {
     }
 }
 
+/// Makes a folder, where there is none, that is closed to other users.
+pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
+    let cannot = || format!("cannot create {}", path.display());
+    std::fs::create_dir_all(path.parent().unwrap_or(path)).with_context(cannot)?;
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error).with_context(cannot),
+        _ => Ok(()),
+    }
+}
+
 impl From<CatalogError> for Turned {
     fn from(error: CatalogError) -> Self {
         tracing::error!("{error}");
@@ -60,10 +71,8 @@ impl From<CatalogError> for Turned {
 impl Desk {
     /// Opens the catalogue and the folders in a data folder, for the members of `site`.
     pub fn open(data: &Path, site: &str) -> anyhow::Result<Self> {
-        for folder in [STAGING, SCREENSHOTS].map(|name| data.join(name)) {
-            std::fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
-        }
+        make_folder(&data.join(STAGING))?;
+        make_folder(&data.join(SCREENSHOTS))?;
         Ok(Self {
             idle: Mutex::new(vec![Catalog::open(&data.join("catalog.db"))?]),
             stored: Data::open(data)?,

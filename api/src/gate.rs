@@ -30,6 +30,11 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The browser that plays.
+pub(crate) const CHROMIUM: &str = "chromium";
+/// The screen of a work that names none.
+pub(crate) const SCREEN: (u16, u16) = (800, 600);
+
 /// What `check` answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Checked {
@@ -87,8 +92,8 @@ pub fn play(folder: &Path) -> anyhow::Result<Played> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot be bound to the worker's life")?;
     let html = fs::read_to_string(folder.join("out").join(PAYLOAD)).context("the page cannot be read")?;
     let manifest = fs::read(folder.join("out").join(SIDECAR)).ok().and_then(|b| Manifest::parse(&b).ok());
-    let view = manifest.and_then(|m| m.view).map_or((800, 600), |v| (v.width.into(), v.height.into()));
-    Ok(match intake::play::play(PAYLOAD, &html, view, "chromium") {
+    let view = manifest.and_then(|m| m.view).map_or(SCREEN, |v| (v.width.into(), v.height.into()));
+    Ok(match intake::play::play(PAYLOAD, &html, view, CHROMIUM) {
         Ok(played) => {
             fs::write(folder.join("screen.png"), &played.screenshot)
                 .context("cannot write the screenshot")?;

@@ -23,6 +23,7 @@
 //! | [`work`], [`gate`] | the worker that does the jobs, and its process for hostile bytes |
 //! | [`operator`] | members, waiting submissions and the audit on the command line |
 //! | [`metrics`] | counters, read through a socket of their own |
+//! | [`doctor`] | what an installation needs, and what is missing of it |
 //! | [`confine`] | what is left to the process once everything is open |
 //! | [`backup`] | the databases and objects as a folder, and back |
 //! | [`db`] | how a database is opened |
@@ -37,6 +38,7 @@ pub mod body;
 pub mod confine;
 pub mod db;
 pub mod desk;
+pub mod doctor;
 pub mod gate;
 pub mod json;
 pub mod members;

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use api::app::Prepared;
 use api::confine::confine;
 use api::saves::Today;
-use api::{App, answer, backup, gate, operator, route, server, work};
+use api::{App, answer, backup, doctor, gate, operator, route, server, work};
 use catalog::Slug;
 use catalog::member::Role;
 use clap::{Parser, Subcommand};
@@ -72,6 +72,12 @@ enum Command {
     Submissions(Submissions),
     /// Follow the chain of the audit.
     Audit,
+    /// Look at the whole installation, one line a thing, with what to do where it is wrong; exit code 1 if any is.
+    Doctor {
+        /// As an array of objects: thing, state (ok, note, wrong), seen, remedy.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -164,6 +170,7 @@ fn main() -> ExitCode {
             Command::Submissions(Submissions::Return { reason, .. }) => {
                 print(&operator::return_python(&config.data, &reason)?)
             }
+            Command::Doctor { json } => examine(&config, &arguments.config, json),
             Command::Audit => print(&operator::check_audit(&config.data)?),
         });
     match outcome {
@@ -193,6 +200,14 @@ fn causes(error: &anyhow::Error) -> String {
 
 fn print(text: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{text}").context("cannot write what there is to say")
+}
+
+/// Prints what the doctor saw.
+fn examine(config: &Config, file: &Path, json: bool) -> anyhow::Result<()> {
+    let lines = doctor::look(config, file);
+    print(&if json { serde_json::to_string_pretty(&lines)? } else { doctor::report(&lines) })?;
+    ensure!(doctor::is_well(&lines), "something is wrong");
+    Ok(())
 }
 
 fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> anyhow::Result<()> {

@@ -3,6 +3,8 @@
 //! Rows are versions. A path has at most one published version, which an index enforces. Bytes are not in here: a file
 //! row holds the digest of an object. Readers never block the writer (WAL), and a returned write is on disk.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -37,6 +39,10 @@ const MIGRATIONS: &[&str] = &[
 ",
     include_str!("schema/review.sql"),
 ];
+
+/// The version of the schema after all of them.
+pub(crate) const SCHEMA: u32 = 2;
+const _: () = assert!(MIGRATIONS.len() == SCHEMA as usize);
 
 /// An open catalogue.
 pub struct Catalog {
@@ -123,6 +129,9 @@ impl Catalog {
 
     fn open_in(path: &Path, locking: &str) -> Result<Self, CatalogError> {
         let open = |source| CatalogError::Open { path: path.to_owned(), source };
+        // Made, where there is none, for its owner alone: it says who decided what, and what waits. SQLite gives its other
+        // files the same rights, and says itself why a file cannot be opened.
+        let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut db = Connection::open(path).map_err(open)?;
         db.busy_timeout(std::time::Duration::from_secs(10)).map_err(open)?;
         db.pragma_update(None, "locking_mode", locking).map_err(open)?;

@@ -9,6 +9,7 @@
 //! | [`rating`] | what members think of works |
 //! | [`job`] | what is still to be done, leased to one worker at a time |
 //! | [`audit`] | every decision, chained |
+//! | [`health`] | how it stands with all that, read without changing it |
 //! | [`digest`], [`store`] | SHA-256 names, and the objects they name |
 //! | [`directory`] | directories named by the digest of their own `checksums.txt` |
 //! | [`live`] | trees: the one that is served, the ones kept, the swap between them |
@@ -22,6 +23,7 @@ pub mod day;
 pub mod db;
 pub mod digest;
 pub mod directory;
+pub mod health;
 pub mod job;
 pub mod live;
 pub mod manifest;

@@ -17,7 +17,7 @@ use policy::limits;
 use serde_json::Value;
 
 use super::{Done, Worker, now, python};
-use crate::desk::{SCREENSHOTS, STAGING};
+use crate::desk::{self, SCREENSHOTS, STAGING};
 use crate::gate::{Checked, Played};
 
 /// Where the screen of the smoke run is kept while its work waits.
@@ -75,7 +75,7 @@ pub(super) fn run(worker: &Worker, catalog: &mut Catalog, job: &Leased) -> anyho
     let out = folder.join("out");
     let shot = bounded(&folder.join("screen.png"), limits().job.screenshot_bytes_max)?;
     let target = screenshot(&worker.data, &job.id);
-    fs::create_dir_all(target.parent().unwrap_or(&target))?;
+    desk::make_folder(target.parent().unwrap_or(&target))?;
     fs::write(&target, shot).with_context(|| format!("cannot write {}", target.display()))?;
     let (files, bytes) = read(&out)?;
     let sidecar = bytes.iter().zip(&files).find(|(_, f)| f.role == Role::Sidecar).context("no sidecar")?.0;

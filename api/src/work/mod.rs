@@ -34,6 +34,8 @@ use policy::{Config, limits};
 use serde::de::DeserializeOwned;
 
 pub(crate) use intake::{screenshot, staging};
+pub(crate) use publishing::verdict;
+pub(crate) use python::closed as python_closed;
 
 /// Where a worker hears that there is something to do.
 pub const WAKE_SOCKET: &str = "work.sock";
@@ -58,6 +60,11 @@ enum Done {
     Ended,
     /// It cannot be done yet.
     Later(String),
+}
+
+/// `sitegen` with these words, as a worker would start it.
+pub(crate) fn sitegen(file: &Path, words: &[&str]) -> anyhow::Result<Command> {
+    Ok(child::Programs::beside_this_one(file)?.sitegen(words))
 }
 
 /// Seconds since 1970.

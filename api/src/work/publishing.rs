@@ -56,17 +56,22 @@ pub(super) fn verify(worker: &Worker, catalog: &mut Catalog, job: &Leased) -> an
             .find_map(|f| Some(format!("{}: {}", f.name, data.objects.read(&f.digest).err()?)));
         if let Some(what) = damage {
             tracing::error!(work = work.path(), what, "taken down: stored bytes are damaged");
-            down += i64::from(catalog.take_down_damaged(&work.creator, &work.slug, &what, &tree, now())?);
+            down += usize::from(catalog.take_down_damaged(&work.creator, &work.slug, &what, &tree, now())?);
         }
     }
     let faults = if tree.is_empty() { 0 } else { faults(worker, catalog, job)? };
     if faults > 0 {
         catalog.enqueue(&format!("repair-{}", now()), Kind::CatalogRegen, "damaged pages", now())?;
     }
-    catalog.finish(job, &format!("{down} works taken down, {faults} faults"))?;
+    catalog.finish(job, &verdict(down, faults))?;
     let next = now() + i64::from(limits().job.verify_hours) * HOUR_SECONDS;
     catalog.enqueue(&format!("verify-{next}"), Kind::Verify, "", next)?;
     Ok(Done::Ended)
+}
+
+/// What a verification leaves: how many works it took down, and how many faults the tree has.
+pub(crate) fn verdict(down: usize, faults: usize) -> String {
+    format!("{down} works taken down, {faults} faults")
 }
 
 fn faults(worker: &Worker, catalog: &mut Catalog, job: &Leased) -> anyhow::Result<usize> {

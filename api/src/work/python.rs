@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Why Python is closed; `None` if it is open.
-pub(super) fn closed(data: &Path) -> Option<String> {
+pub(crate) fn closed(data: &Path) -> Option<String> {
     let socket = data.join("runner.sock");
     let answer = match ask(&socket) {
         Ok(answer) => answer,

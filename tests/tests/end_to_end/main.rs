@@ -6,6 +6,7 @@ mod api_described;
 mod architecture;
 mod bad_input;
 mod bridge;
+mod doctor;
 mod egress;
 mod feeds;
 mod hostile_frame;
