@@ -150,6 +150,12 @@ fn of_members(name: &str) -> Value {
             "security": [{"member": []}],
             "responses": {"204": {"description": "It is gone with the next publish"}},
         }),
+        "own_rating" => json!({
+            "summary": "How the member rated a work",
+            "parameters": [slug("creator"), slug("work")],
+            "security": [{"member": []}],
+            "responses": {"200": gives("`stars`, or null")},
+        }),
         "rate" => json!({
             "summary": "Rate a published work, in the place of an earlier rating",
             "parameters": [slug("creator"), slug("work")],

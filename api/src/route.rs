@@ -101,6 +101,8 @@ routes! {
         [Unauthorized, NotAllowed, BadRequest, Decided, TooLarge, SlowBody, StorageFull, Rate, Internal];
     POST "/api/takedowns" "take_down" => review::http::take_down,
         [Unauthorized, NotAllowed, BadRequest, Decided, TooLarge, SlowBody, StorageFull, Rate, Internal];
+    GET "/api/ratings/{creator}/{work}" "own_rating" => review::rating::own,
+        [Unauthorized, NotAllowed, NotFound, Rate, Internal];
     PUT "/api/ratings/{creator}/{work}" "rate" => review::rating::rate,
         [Unauthorized, NotAllowed, NotFound, BadRequest, TooLarge, SlowBody, StorageFull, Rate, Internal];
     GET "/api/audit" "audit" => review::http::audit, [Unauthorized, NotAllowed, Rate, Internal];

@@ -85,6 +85,13 @@ impl Catalog {
         Ok(all.commit()?)
     }
 
+    /// The stars that a member gave a work.
+    pub fn stars_of(&self, member: &Member, creator: &Slug, slug: &Slug) -> Result<Option<u8>, CatalogError> {
+        let sql = "SELECT stars FROM ratings WHERE member = ?1 AND creator = ?2 AND slug = ?3";
+        let key = params![member.id, creator.as_str(), slug.as_str()];
+        Ok(self.db.query_row(sql, key, |r| r.get(0)).optional()?)
+    }
+
     /// What members think of each work that was rated.
     pub fn ratings(&self) -> Result<HashMap<(Slug, Slug), Rating>, CatalogError> {
         let sql = "SELECT creator, slug, CAST(round(avg(stars) * 10) AS INTEGER), count(*) FROM ratings GROUP BY 1, 2";

@@ -373,6 +373,8 @@ fn a_work_has_one_rating_of_a_member_and_none_of_its_maker() {
     }
     let key = (slug("ann"), slug("kite"));
     assert_eq!(here.catalog.ratings().unwrap()[&key], Rating { tenths: 45, members: 2 });
+    let given = [&zoe, &mod_, &ann].map(|m| here.catalog.stars_of(m, kite.0, kite.1).unwrap());
+    assert_eq!(given, [Some(5), Some(4), None]);
     here.catalog.revoke(&zoe.pseudonym, MemberRole::Rater, 500).unwrap();
     assert!(matches!(rate(&mut here, &zoe, 1), Err(RateError::NotRater(_))));
     // Nobody waits for a rating, and nobody has to wait because of one.

@@ -134,6 +134,14 @@ async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()>
     maker.play().await?;
     maker.client.wait().for_element(Locator::Css("#sky")).await?;
     maker.client.enter_parent_frame().await?;
+    assert!(!maker.client.find(Locator::Css("#rate")).await?.is_displayed().await?, "one's own");
+
+    // Rated by another member; the next publish takes the rating along.
+    go(&moderator.client, &here, "/maker/kite/", "#rate label").await?;
+    press(&moderator.client, "#rate label:has([value=\"4\"])").await?;
+    shown(&moderator.client, "#rate-news:not(:empty)").await?;
+    go(&moderator.client, &here, "/maker/kite/", "#rate :checked + span").await?;
+    assert_eq!(text(&moderator.client, "#rate :checked + span").await?, "4");
 
     // An update waits beside what is served.
     submit(&maker.client, &here, &page("crimson", ""), "pending_review").await?;
@@ -149,6 +157,8 @@ async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()>
     assert!(changed.contains("crimson") && changed.contains("teal"), "{changed}");
     decide(&moderator.client, &here, "approve", "").await?;
     until(|| Ok(served()?.contains("crimson").then_some(())))?;
+    let rated = http::get(here.site_port, "localhost", "/maker/kite/")?.text();
+    assert!(rated.contains("4.0 of 5 by 1 member<"), "{rated}");
 
     // Taken down.
     go(&moderator.client, &here, "/review.html", "#take-down").await?;
