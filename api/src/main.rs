@@ -1,6 +1,7 @@
 //! `api`: the command line.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use api::app::Prepared;
 use api::confine::confine;
 use api::saves::Today;
-use api::{App, answer, backup, doctor, gate, operator, route, server, work};
+use api::{App, answer, backup, doctor, gate, metrics, operator, route, server, work};
 use catalog::Slug;
 use catalog::member::Role;
 use clap::{Parser, Subcommand};
@@ -217,11 +218,16 @@ fn serve(config: &Config, socket: Option<PathBuf>, admin: Option<PathBuf>) -> an
     let socket = socket.unwrap_or_else(|| data.join("api.sock"));
     let admin = admin.unwrap_or_else(|| data.join("api-admin.sock"));
     let (listener, admin_listener) = (bind(&socket)?, bind(&admin)?);
+    let refused = data.join(metrics::REFUSED_SOCKET);
+    let _ = std::fs::remove_file(&refused);
+    let refused =
+        UnixDatagram::bind(&refused).with_context(|| format!("cannot bind {}", refused.display()))?;
+    refused.set_nonblocking(true)?;
     confine(data)?;
     let (app, writer) = prepared.start().context("cannot start the writer of the saves")?;
     let app = Arc::new(app);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build()?;
-    runtime.block_on(run(Arc::clone(&app), listener, admin_listener))?;
+    runtime.block_on(run(Arc::clone(&app), listener, admin_listener, refused))?;
     drop(runtime);
     // The last handle: the writer finishes its queue and ends.
     drop(app);
@@ -236,6 +242,7 @@ async fn run(
     app: Arc<App>,
     listener: std::os::unix::net::UnixListener,
     admin: std::os::unix::net::UnixListener,
+    refused: UnixDatagram,
 ) -> anyhow::Result<()> {
     let (listener, admin) = (UnixListener::from_std(listener)?, UnixListener::from_std(admin)?);
     let (stop, stopped) = tokio::sync::watch::channel(());
@@ -255,6 +262,11 @@ async fn run(
         }
     };
     tokio::spawn(expire(Arc::clone(&app), until(stopped.clone())));
+    let refused = tokio::net::UnixDatagram::from_std(refused)?;
+    tokio::spawn({
+        let (app, stopped) = (Arc::clone(&app), until(stopped.clone()));
+        async move { tokio::select! { () = metrics::hear(&app, &refused) => {}, () = stopped => {} } }
+    });
     let service = move |request| route::answer(Arc::clone(&app), request);
     tracing::info!("serving");
     tokio::join!(

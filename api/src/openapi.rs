@@ -171,6 +171,7 @@ fn of_members(name: &str) -> Value {
         "take_back" => asked("Take a submission back before it is decided", &["id"], 204),
         "retire" => asked("Take a published work of one's own down", &["work"], 204),
         "review_queue" => asked("What waits for a moderator", &[], 200),
+        "review_saves" => asked("What was saved for each published work, and refused", &[], 200),
         "review_version" => asked("One version with its sources and findings", &["id"], 200),
         "open_preview" => asked("Open a preview of a version", &["id"], 201),
         "preview_state" => asked("Whether a preview is rendered", &["token"], 200),

@@ -91,6 +91,7 @@ routes! {
     DELETE "/api/works/{work}" "retire" => submissions::http::retire,
         [Unauthorized, NotAllowed, NotFound, StorageFull, Rate, Internal];
     GET "/api/review" "review_queue" => review::http::queue, [Unauthorized, NotAllowed, Rate, Internal];
+    GET "/api/review/saves" "review_saves" => review::http::saves, [Unauthorized, NotAllowed, Rate, Internal];
     GET "/api/review/{id}" "review_version" => review::http::version,
         [Unauthorized, NotAllowed, Decided, Rate, Internal];
     POST "/api/review/{id}/preview" "open_preview" => review::preview::open,

@@ -124,7 +124,7 @@ groups! {
         screenshot_bytes_max: u64,
     }
     /// What moderators do.
-    Review { preview_seconds: u32, reason_chars_max: usize, audit_listed_max: usize, rating_shown_seconds_max: u32 }
+    Review { preview_seconds: u32, reason_chars_max: usize, audit_listed_max: usize, saves_listed_max: usize, rating_shown_seconds_max: u32 }
     /// The promises of the security page.
     Security { acknowledge_hours: u32, fix_days: u32 }
 }

@@ -39,7 +39,31 @@ async function loadQueue() {
     link.href = `#version=${row.id}`;
     const notes = row.notes ? `, ${row.notes} note${row.notes === 1 ? "" : "s"}` : "";
     item.append(link, element("span", ` ${row.path} sent ${age(now - row.received)}${notes}`, "quiet"));
+    const refused = refusals(row.saves.refused);
+    if (refused) item.append(element("span", ` Saves of the version before it were refused: ${refused}.`));
     return item;
+  }));
+}
+
+const REASONS = { rate: "too often", size: "too large", budget: "day is full", other: "other" };
+
+/** What was refused, in words. @param {Record<keyof REASONS, number>} refused */
+function refusals(refused) {
+  const reasons = /** @type {(keyof REASONS)[]} */ (Object.keys(REASONS)).filter(why => refused[why]);
+  return reasons.map(why => `${refused[why].toLocaleString("en")} ${REASONS[why]}`).join(", ");
+}
+
+async function loadSaves() {
+  const { since, works } = await request("GET", "review/saves");
+  const from = new Date(since * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+  find("saves-since").textContent = works.length ? `Counted for works, not for players, since the server started on ${from}.` : `Nothing was saved since the server started on ${from}.`;
+  find("saves").replaceChildren(...works.map((/** @type {any} */ { work, saved }) => {
+    const row = element("tr"), name = element("td"), link = /** @type {HTMLAnchorElement} */ (element("a", work));
+    link.href = `/${work}/`;
+    name.append(link);
+    const counts = [saved.saves, saved.bytes, ...Object.keys(REASONS).map(why => saved.refused[why])];
+    row.append(name, ...counts.map(count => element("td", count.toLocaleString("en"))));
+    return row;
   }));
 }
 
@@ -165,7 +189,7 @@ function fromAddress() {
 addEventListener("hashchange", fromAddress);
 
 function refresh() {
-  Promise.all([loadQueue(), loadAudit()]).catch(error => tell(words(error), true));
+  Promise.all([loadQueue(), loadSaves(), loadAudit()]).catch(error => tell(words(error), true));
 }
 find("again").addEventListener("click", refresh);
 

@@ -1,4 +1,4 @@
-//! `/api/review`: the queue, one version with its sources, decisions, takedowns, the audit.
+//! `/api/review`: the queue, one version with its sources, saves per work, decisions, takedowns, the audit.
 
 use std::sync::Arc;
 
@@ -44,8 +44,26 @@ struct TakeDown {
 pub(crate) async fn queue(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
     moderator(&app, &call).await?;
     let pending = app.desk.with(|catalog| catalog.pending()).await.map_err(|e| failed(&e))?;
-    let rows: Vec<Value> = pending.iter().map(row).collect();
+    let with_saves = |pending: &Pending| {
+        let mut row = row(pending);
+        // Those of the version before: a new work has none.
+        row["saves"] = json!(app.metrics.of_work(pending.work.path().trim_matches('/')));
+        row
+    };
+    let rows: Vec<Value> = pending.iter().map(with_saves).collect();
     Ok(answer::json(StatusCode::OK, &json!({ "pending": rows, "now": now() })))
+}
+
+/// What was saved for each work since the server started, and refused: of works, never of players.
+pub(crate) async fn saves(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
+    moderator(&app, &call).await?;
+    let (since, works) = app.metrics.of_works();
+    let rows: Vec<Value> = works
+        .iter()
+        .take(limits().review.saves_listed_max)
+        .map(|(work, saved)| json!({ "work": work, "saved": saved }))
+        .collect();
+    Ok(answer::json(StatusCode::OK, &json!({ "since": since, "works": rows })))
 }
 
 /// One version that waits: its report, its sources and those of the version that is served, its screenshot.

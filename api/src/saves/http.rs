@@ -39,7 +39,7 @@ pub async fn get(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
 pub async fn put(app: Arc<App>, call: Call) -> Result<Answer, Problem> {
     let work = Work::of(&app, call.headers());
     let done = replace(&app, call).await;
-    app.metrics.saved(work, done.as_ref().map(|(_, bytes)| *bytes).ok());
+    app.metrics.saved(work, done.as_ref().map(|(_, bytes)| *bytes).map_err(|problem| problem.kind));
     done.map(|(answer, _)| answer)
 }
 

@@ -3,14 +3,14 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use policy::{Config, headers, limits};
 use tests::http::{self, Answer};
-use tests::{Installation, program};
+use tests::{Installation, desk, program};
 
 const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");
 const NEW: (&str, &str) = ("If-None-Match", "*");
@@ -107,18 +107,35 @@ fn a_save_goes_through_nginx_with_every_header_of_the_policy() -> Result<()> {
     Ok(())
 }
 
+/// What Prometheus would read.
+fn counters(here: &Installation) -> Result<String> {
+    let mut stream = UnixStream::connect(here.data("api-admin.sock"))?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 #[test]
 fn an_address_that_asks_too_often_is_told_to_wait() -> Result<()> {
     let mut here = Installation::small()?;
     here.publish()?;
     here.serve()?;
     let _api = here.api()?;
+    const WORK: (&str, &str) = ("Tinyfiles-Work", "moth/hitch");
+    let large = vec![b'x'; usize::try_from(limits().save.body_bytes_max)? + 1];
+    assert_eq!(send(&here, "PUT", &save(1), &[NEW, BYTES, WORK], &large)?.status, 413);
     let refused = (0..limits().rate.saves_burst_max * 2 + 10)
-        .map(|i| send(&here, "GET", &save(u64::from(i)), &[], b""))
+        .map(|i| send(&here, "GET", &save(u64::from(i)), &[WORK], b""))
         .find(|a| a.as_ref().map_or(true, |a| a.status == 429))
         .context("never refused")??;
     assert_eq!(problem(&here, &refused)?, "rate");
     assert_eq!(refused.header("retry-after"), Some("1"));
+    // What nginx refuses is counted for the work all the same: one of each by then.
+    for why in ["size", "rate"] {
+        let line = format!("api_work_refusals_total{{work=\"moth/hitch\",why=\"{why}\"}} 1\n");
+        desk::until(|| Ok(counters(&here)?.contains(&line).then_some(())))?;
+    }
     // The rest of the site is not affected, and calls have a count of their own.
     assert_eq!(send(&here, "GET", "/", &[], b"")?.status, 200);
     assert_eq!(send(&here, "GET", "/api/health", &[], b"")?.status, 200);
