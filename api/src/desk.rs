@@ -16,6 +16,7 @@ use hyper::header::AUTHORIZATION;
 use policy::limits;
 use tokio::sync::Semaphore;
 
+use crate::members::pace::Pace;
 use crate::members::token::{self, Claimed, Unauthorized};
 use crate::work::now;
 
@@ -29,6 +30,7 @@ pub struct Desk {
     data: PathBuf,
     stored: Data,
     audience: String,
+    pace: Pace,
     idle: Mutex<Vec<Catalog>>,
     /// Places for uploads.
     pub(crate) uploads: Semaphore,
@@ -41,6 +43,8 @@ pub enum Turned {
     Unauthorized,
     /// The member may not.
     NotAllowed(Role),
+    /// The key asks too often; so many seconds and it may again.
+    TooOften(i64),
     /// A fault that stands in the log.
     Failed,
 }
@@ -78,6 +82,7 @@ impl Desk {
             stored: Data::open(data)?,
             data: data.to_owned(),
             audience: site.to_owned(),
+            pace: Pace::new(limits().member.requests_per_minute_max),
             uploads: Semaphore::new(limits().submission.uploads_max),
         })
     }
@@ -137,6 +142,7 @@ impl Desk {
         let found = self.with(move |catalog| catalog.member(&thumbprint)).await?;
         let member = found.ok_or(Turned::Unauthorized)?;
         claimed.signed_by(&token::PublicKey::parse(&member.public_key)?)?;
+        self.pace.count(&member.thumbprint, now()).map_err(Turned::TooOften)?;
         match role {
             Some(role) if !member.is(role) => Err(Turned::NotAllowed(role)),
             _ => Ok(member),

@@ -265,7 +265,9 @@ async fn run(
     let refused = tokio::net::UnixDatagram::from_std(refused)?;
     tokio::spawn({
         let (app, stopped) = (Arc::clone(&app), until(stopped.clone()));
-        async move { tokio::select! { () = metrics::hear(&app, &refused) => {}, () = stopped => {} } }
+        async move {
+            tokio::select! { () = metrics::hear(&app, &refused) => {}, () = stopped => {} }
+        }
     });
     let service = move |request| route::answer(Arc::clone(&app), request);
     tracing::info!("serving");

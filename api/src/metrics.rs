@@ -141,7 +141,8 @@ impl Metrics {
 
     /// What was saved for each work, those with most refusals first, and since when that is counted.
     pub fn of_works(&self) -> (i64, Vec<(String, Saved)>) {
-        let mut works: Vec<_> = lock(&self.works).iter().map(|(work, saved)| (work.0.clone(), *saved)).collect();
+        let mut works: Vec<_> =
+            lock(&self.works).iter().map(|(work, saved)| (work.0.clone(), *saved)).collect();
         works.sort_by_key(|(_, saved)| std::cmp::Reverse((saved.refused.total(), saved.saves)));
         (self.since, works)
     }

@@ -208,6 +208,9 @@ impl From<Turned> for Problem {
             Turned::NotAllowed(role) => {
                 Self::from(Kind::NotAllowed).detail(format!("It needs the role {role}."))
             }
+            Turned::TooOften(seconds) => Self::from(Kind::Rate)
+                .detail(format!("This key asks too often; in {seconds} seconds it may again."))
+                .retry_after(seconds.unsigned_abs()),
             Turned::Failed => Kind::Internal.into(),
         }
     }

@@ -16,6 +16,8 @@ mod described;
 mod full_disk;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/members.rs"]
+mod members;
 #[path = "it/program.rs"]
 mod program;
 #[path = "it/python.rs"]

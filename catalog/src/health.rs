@@ -64,7 +64,8 @@ impl Health {
 impl Catalog {
     fn jobs(&self, now: i64) -> Result<Jobs, CatalogError> {
         let open = "SELECT count(*) FROM jobs WHERE state IN ('queued', 'leased')";
-        let untouched = "SELECT min(CASE state WHEN 'queued' THEN due ELSE lease_until END) AS since FROM jobs
+        let untouched =
+            "SELECT min(CASE state WHEN 'queued' THEN due ELSE lease_until END) AS since FROM jobs
                          WHERE state IN ('queued', 'leased')
                          AND NOT EXISTS (SELECT 1 FROM jobs WHERE state = 'leased' AND lease_until > ?1)
                          HAVING since <= ?1";
@@ -134,7 +135,8 @@ mod tests {
         job("d", "verify", "done", 70, "0 faults");
         assert_eq!(looked(db, &path, 100).verified, Some((70, "0 faults".to_owned())));
 
-        db.execute("INSERT INTO events (kind, subject, at) VALUES ('work.published', '/a/b/', 60)", []).unwrap();
+        db.execute("INSERT INTO events (kind, subject, at) VALUES ('work.published', '/a/b/', 60)", [])
+            .unwrap();
         assert_eq!(looked(db, &path, 100).unpublished_since, Some(60));
         job("e", "catalog_regen", "queued", 60, "");
         assert_eq!(looked(db, &path, 100).unpublished_since, None, "a publish waits");

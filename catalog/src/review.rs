@@ -142,7 +142,9 @@ impl Catalog {
     ) -> Result<(), DecideError> {
         let all = self.write()?;
         let path = format!("/{creator}/{slug}/");
-        let digest = withdraw(&all, creator, slug)?.ok_or_else(|| DecideError::Decided(path.clone()))?;
+        let note = format!("A moderator took it down: {}", decision.reason);
+        let digest = withdraw(&all, (creator, slug), &note, decision.now)?
+            .ok_or_else(|| DecideError::Decided(path.clone()))?;
         decision.record(&all, "take_down", &path, &digest)?;
         job::emit(&all, "work.withdrawn", &path, decision.now, decision.now)?;
         Ok(all.commit()?)
@@ -159,7 +161,8 @@ impl Catalog {
     ) -> Result<bool, CatalogError> {
         let all = self.write()?;
         let path = format!("/{creator}/{slug}/");
-        let Some(_) = withdraw(&all, creator, slug)? else { return Ok(false) };
+        let note = "Its stored bytes were damaged, so it was taken down. Submit it again.";
+        let Some(_) = withdraw(&all, (creator, slug), note, now)? else { return Ok(false) };
         let entry = Entry::new(now, "worker", "verify_failed", &path);
         audit::append(&all, &Entry { detail: what, tree_before: tree, ..entry })?;
         job::emit(&all, "work.withdrawn", &path, now, now)?;
@@ -171,7 +174,8 @@ impl Catalog {
     pub fn retire(&mut self, member: &Member, slug: &Slug, now: i64) -> Result<bool, CatalogError> {
         let all = self.write()?;
         let path = format!("/{}/{slug}/", member.pseudonym);
-        let Some(digest) = withdraw(&all, &member.pseudonym, slug)? else { return Ok(false) };
+        let note = "You took it off the site.";
+        let Some(digest) = withdraw(&all, (&member.pseudonym, slug), note, now)? else { return Ok(false) };
         let entry = Entry::new(now, member.pseudonym.as_str(), "retire", &path);
         audit::append(&all, &Entry { detail: &digest, ..entry })?;
         job::emit(&all, "work.withdrawn", &path, now, now)?;
@@ -259,12 +263,20 @@ fn version(db: &Connection, row: i64, status: Status) -> Result<Option<Work>, Ca
     rows.next()?.map(|r| work_of(r, own)).transpose()
 }
 
-/// Takes the published version of a path down and returns the digest of its payload.
-fn withdraw(db: &Connection, creator: &Slug, slug: &Slug) -> rusqlite::Result<Option<String>> {
-    let sql =
-        "UPDATE works SET status = 'withdrawn' WHERE creator = ?1 AND slug = ?2 AND status = 'published'
-               RETURNING (SELECT sha256 FROM work_files f WHERE f.work = works.id AND f.role = 'payload')";
-    db.query_row(sql, [creator.as_str(), slug.as_str()], |r| r.get::<_, Option<String>>(0))
-        .optional()
-        .map(|found| found.map(Option::unwrap_or_default))
+/// Takes the published version of a path down, tells its creator why, and returns the digest of its payload.
+fn withdraw(
+    db: &Connection,
+    (creator, slug): (&Slug, &Slug),
+    note: &str,
+    now: i64,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "UPDATE works SET status = 'withdrawn' WHERE creator = ?1 AND slug = ?2 AND status = 'published'
+               RETURNING id, (SELECT sha256 FROM work_files f WHERE f.work = works.id AND f.role = 'payload')";
+    let found = db.query_row(sql, [creator.as_str(), slug.as_str()], |r| {
+        Ok((r.get::<_, i64>(0)?, r.get::<_, Option<String>>(1)?))
+    });
+    let Some((row, digest)) = found.optional()? else { return Ok(None) };
+    let sql = "UPDATE submissions SET state = 'withdrawn', note = ?2, changed = ?3 WHERE work = ?1";
+    db.execute(sql, params![row, note, now])?;
+    Ok(Some(digest.unwrap_or_default()))
 }

@@ -257,8 +257,32 @@ fn an_update_waits_beside_what_is_served_and_keeps_its_first_day() {
     assert_eq!((served[0].released, served[0].updated), (day("2026-12-01"), day("2026-12-09")));
     here.catalog.take_down(&slug("ann"), &slug("kite"), &decision(&mod_, "asked by its maker")).unwrap();
     assert_eq!(here.catalog.gone().unwrap(), [(slug("ann"), slug("kite"))]);
+    let told = here.catalog.submission("c").unwrap().unwrap();
+    assert_eq!(
+        (told.state, told.note.as_str()),
+        (State::Withdrawn, "A moderator took it down: asked by its maker")
+    );
     let again = here.catalog.take_down(&slug("ann"), &slug("kite"), &decision(&mod_, ""));
     assert!(matches!(again, Err(DecideError::Decided(_))));
+}
+
+#[test]
+fn a_creator_takes_a_work_of_their_own_off_the_site() {
+    let mut here = Here::new();
+    let (ann, zoe, mod_) = (here.member("ann"), here.member("zoe"), here.moderator("mod"));
+    let row = here.pending(&ann, "a", b"1");
+    assert!(!here.catalog.retire(&ann, &slug("kite"), 400).unwrap(), "it is not published yet");
+    here.catalog.approve(row, day("2026-12-01"), &decision(&mod_, "")).unwrap();
+    assert!(!here.catalog.retire(&zoe, &slug("kite"), 501).unwrap(), "it is not zoe's");
+    assert!(here.catalog.retire(&ann, &slug("kite"), 502).unwrap());
+    assert!(!here.catalog.retire(&ann, &slug("kite"), 503).unwrap());
+    assert_eq!(here.catalog.gone().unwrap(), [(slug("ann"), slug("kite"))]);
+    assert_eq!(here.catalog.submission("a").unwrap().unwrap().state, State::Withdrawn);
+    let last = &here.catalog.audit(9).unwrap()[0];
+    assert_eq!(
+        (last.actor.as_str(), last.action.as_str(), last.subject.as_str()),
+        ("ann", "retire", "/ann/kite/")
+    );
 }
 
 #[test]

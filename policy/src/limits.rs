@@ -111,6 +111,7 @@ groups! {
     /// Members and their tokens.
     Member {
         token_bytes_max: usize, token_seconds_max: u32, clock_skew_seconds_max: u32, body_bytes_max: usize,
+        requests_per_minute_max: u32,
     }
     /// An upload.
     Submission {

@@ -1,6 +1,6 @@
 // The review desk: what waits, one version with everything there is to know about it, and the decision.
 
-import { ask } from "./ask.js";
+import { Refused, ask } from "./ask.js";
 import { element, findingList } from "./findings.js";
 import { showKey, words } from "./key-panel.js";
 import { changes, source } from "./source.js";
@@ -21,7 +21,17 @@ function tell(text, loud = false) {
 }
 
 /** @param {string} method @param {string} path @param {unknown} [body] */
-const request = (method, path, body) => known ? ask(known.member, method, path, body) : Promise.reject(new Error("There is no key."));
+async function request(method, path, body) {
+  if (!known) throw new Error("There is no key.");
+  try {
+    return await ask(known.member, method, path, body);
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 403)) throw error;
+    // The role was taken away while the page was open: what is on it is not for this member any more.
+    desk.hidden = true;
+    throw new Error(`${known.member.pseudonym} is not a moderator any more. Nothing was decided, and what was shown here is put away.`);
+  }
+}
 
 /** @param {number} seconds */
 function age(seconds) {

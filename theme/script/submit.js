@@ -15,7 +15,7 @@ const bar = /** @type {HTMLProgressElement} */ (find("bar"));
 const ASK_EVERY = 1500;
 const STATES = {
   received: "In the queue", rejected: "Rejected by the checks", pending_review: "Waiting for a moderator",
-  declined: "Declined", published: "Published", withdrawn: "Taken back", returned: "Given back", failed: "Not finished",
+  declined: "Declined", published: "Published", withdrawn: "Withdrawn", returned: "Given back", failed: "Not finished",
 };
 const STAGES = { checking: "The checks read it.", playing: "It is played for a few seconds.", storing: "It passed and is put away." };
 
@@ -126,7 +126,10 @@ function showJob(job) {
   if (job.path) {
     const link = /** @type {HTMLAnchorElement} */ (element("a", job.path));
     link.href = job.path;
-    parts.push(link);
+    parts.push(link, element("p", "It is yours: you can send a new version of it, or take it off the site.", "quiet"));
+    const off = element("button", "Take it off the site");
+    off.addEventListener("click", () => retire(job));
+    parts.push(off);
   }
   const findings = job.report?.findings ?? [];
   if (job.state === "rejected") parts.push(element("p", "Mend what is listed and submit it again, as often as you need."));
@@ -137,6 +140,18 @@ function showJob(job) {
     parts.push(back);
   }
   following.replaceChildren(...parts);
+}
+
+/** Takes a published work down, if its creator means it. @param {any} job */
+async function retire(job) {
+  if (!known || !confirm(`Take ${job.path} off the site? Its address will say that it is gone. Saves that players made are kept.`)) return;
+  try {
+    await ask(known.member, "DELETE", `works/${job.slug}`);
+    tell(`${job.path} is off the site in a moment.`);
+  } catch (error) {
+    tell(words(error), true);
+  }
+  follow(job.jobId);
 }
 
 /** Lists the member's submissions. */

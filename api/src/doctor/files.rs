@@ -21,14 +21,30 @@ type Found = (&'static str, Seen, &'static str);
 pub(super) fn look(config: &Config) -> Vec<Found> {
     let data = &config.data;
     vec![
-        ("sources", sources(&config.source).into(), "name the checked-out folder as `source` in the configuration"),
-        ("data folder", writable(data).into(), "make it, owned by the user of the services: systemd/tmpfiles.conf"),
-        ("rights", rights(data).into(), "take them away: chmod go= PATH; systemd/tmpfiles.conf makes them so"),
+        (
+            "sources",
+            sources(&config.source).into(),
+            "name the checked-out folder as `source` in the configuration",
+        ),
+        (
+            "data folder",
+            writable(data).into(),
+            "make it, owned by the user of the services: systemd/tmpfiles.conf",
+        ),
+        (
+            "rights",
+            rights(data).into(),
+            "take them away: chmod go= PATH; systemd/tmpfiles.conf makes them so",
+        ),
         ("room", room(data).into(), "free some space: `sitegen gc`, older backups; or a larger disk"),
         ("saves", saves(&app::saves_path(data)).into(), "`api serve` makes it; a damaged one: `api restore`"),
         ("word.secret", secret(data), "`api serve` makes it once; after a restore put the copy back"),
         ("tree", tree(data).into(), "run `sitegen publish`"),
-        ("security.txt", security_txt(config).into(), "write a later day as `security_txt_expires`, then `sitegen publish`"),
+        (
+            "security.txt",
+            security_txt(config).into(),
+            "write a later day as `security_txt_expires`, then `sitegen publish`",
+        ),
     ]
 }
 
@@ -46,12 +62,20 @@ fn writable(data: &Path) -> Result<String, String> {
     let written = fs::File::create_new(&probe).and_then(|mut file| file.write_all(b"x").and(file.sync_all()));
     let _ = fs::remove_file(&probe);
     let shown = data.display();
-    written.map(|()| format!("a file was written and synced in {shown}")).map_err(|e| format!("cannot write in {shown}: {e}"))
+    written
+        .map(|()| format!("a file was written and synced in {shown}"))
+        .map_err(|e| format!("cannot write in {shown}: {e}"))
 }
 
 /// Saves, members and what waits are for the user of the services alone. What is not there yet tells nobody anything.
 fn rights(data: &Path) -> Result<String, String> {
-    let own = [data.join("saves"), data.join("catalog.db"), data.join(STAGING), data.join(SCREENSHOTS), app::secret_path(data)];
+    let own = [
+        data.join("saves"),
+        data.join("catalog.db"),
+        data.join(STAGING),
+        data.join(SCREENSHOTS),
+        app::secret_path(data),
+    ];
     for path in &own {
         let Ok(found) = fs::metadata(path) else { continue };
         let mode = found.permissions().mode() & 0o777;
@@ -89,7 +113,10 @@ fn saves(path: &Path) -> Result<String, String> {
 fn secret(data: &Path) -> Seen {
     let path = app::secret_path(data);
     match fs::read(&path) {
-        Ok(_) => note(format!("{} is readable; no backup has it: is a copy kept in another place?", path.display())),
+        Ok(_) => note(format!(
+            "{} is readable; no backup has it: is a copy kept in another place?",
+            path.display()
+        )),
         Err(error) => wrong(format!("cannot read {}: {error}", path.display())),
     }
 }

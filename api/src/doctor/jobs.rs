@@ -11,7 +11,8 @@ use crate::work::{self, now};
 
 type Found = (&'static str, Seen, &'static str);
 
-const WORKER: &str = "start the worker: systemctl start tinyfiles-work, or ./dev up; its log says why a job fails";
+const WORKER: &str =
+    "start the worker: systemctl start tinyfiles-work, or ./dev up; its log says why a job fails";
 
 /// Looks at all of it.
 pub(super) fn look(health: &Result<Health, CatalogError>, config: &Config) -> Vec<Found> {
@@ -21,14 +22,27 @@ pub(super) fn look(health: &Result<Health, CatalogError>, config: &Config) -> Ve
         "`sitegen publish` makes it and brings it up to date; a damaged one: `api restore`",
     )];
     let Some(jobs) = health.as_ref().ok().and_then(|h| h.jobs.as_ref()) else { return found };
-    let live = Data::open(&config.data).ok().and_then(|data| data.live().ok().flatten()).map(|d| d.to_string());
+    let live =
+        Data::open(&config.data).ok().and_then(|data| data.live().ok().flatten()).map(|d| d.to_string());
     found.extend([
-        ("audit", audit(jobs).into(), "compare it with a backup: somebody wrote to the file; `api audit` names the row"),
+        (
+            "audit",
+            audit(jobs).into(),
+            "compare it with a backup: somebody wrote to the file; `api audit` names the row",
+        ),
         ("jobs", waiting(jobs, now()).into(), WORKER),
-        ("failed jobs", failed(jobs).into(), "the worker's log says more; their creators were told, and may submit again"),
+        (
+            "failed jobs",
+            failed(jobs).into(),
+            "the worker's log says more; their creators were told, and may submit again",
+        ),
         ("outbox", outbox(jobs).into(), "run `sitegen publish`; then look at the worker's log"),
         ("last publish", published(jobs, live.as_deref()), ""),
-        ("last verify", verified(jobs, now()).into(), "run `sitegen verify`; the worker repairs with the next publish"),
+        (
+            "last verify",
+            verified(jobs, now()).into(),
+            "run `sitegen verify`; the worker repairs with the next publish",
+        ),
     ]);
     found
 }
@@ -81,7 +95,9 @@ fn outbox(jobs: &Jobs) -> Result<String, String> {
 fn published(jobs: &Jobs, live: Option<&str>) -> Seen {
     match (&jobs.published, live) {
         (Some(made), Some(live)) if made == live => ok("the worker's last tree is the one that is served"),
-        (Some(made), _) => note(format!("the worker's last tree was {made}; another was published or rolled back by hand")),
+        (Some(made), _) => {
+            note(format!("the worker's last tree was {made}; another was published or rolled back by hand"))
+        }
         (None, _) => note("the worker has not published anything yet"),
     }
 }
@@ -124,7 +140,12 @@ mod tests {
     fn what_is_stuck_is_named() {
         let well = Jobs { verified: Some((1_000, work::verdict(0, 0))), ..Jobs::default() };
         let hour = 3_600;
-        assert!(audit(&well).is_ok() && waiting(&well, 0).is_ok() && failed(&well).is_ok() && outbox(&well).is_ok());
+        assert!(
+            audit(&well).is_ok()
+                && waiting(&well, 0).is_ok()
+                && failed(&well).is_ok()
+                && outbox(&well).is_ok()
+        );
         assert!(verified(&well, 1_000 + 48 * hour).is_ok());
         assert!(verified(&well, 1_000 + 49 * hour).is_err());
         assert!(verified(&Jobs::default(), 0).is_err());

@@ -33,13 +33,29 @@ pub(super) fn look(config: &Config, file: &Path) -> Vec<Found> {
     vec![
         ("api serve", api(data).into(), "start it: systemctl start tinyfiles-api, or ./dev up"),
         ("api work", worker(data).into(), "start it: systemctl start tinyfiles-work, or ./dev up"),
-        ("runner's gate", python(data).into(), "start tinyfiles-runner and wait for its suite; then `runner doctor`"),
-        ("bandit", bandit(data).into(), "install runner/bandit.txt into the folder that `runner serve --bandit` names"),
-        ("chromium", chromium(gate::CHROMIUM).into(), "install chromium, and allow user namespaces; submissions wait without it"),
+        (
+            "runner's gate",
+            python(data).into(),
+            "start tinyfiles-runner and wait for its suite; then `runner doctor`",
+        ),
+        (
+            "bandit",
+            bandit(data).into(),
+            "install runner/bandit.txt into the folder that `runner serve --bandit` names",
+        ),
+        (
+            "chromium",
+            chromium(gate::CHROMIUM).into(),
+            "install chromium, and allow user namespaces; submissions wait without it",
+        ),
         ("nginx files", rendered(config, file).into(), "render them with `sitegen nginx` and reload nginx"),
         ("site", served(config, "site").into(), SERVER),
         ("content site", served(config, "content").into(), SERVER),
-        ("site to API", passed_on(&config.site).into(), "nginx must be able to write to api.sock: look at its group"),
+        (
+            "site to API",
+            passed_on(&config.site).into(),
+            "nginx must be able to write to api.sock: look at its group",
+        ),
         ("units", units(), "systemctl enable --now UNIT; journalctl -u UNIT says why it ended"),
     ]
 }
@@ -70,11 +86,14 @@ fn worker(data: &Path) -> Result<String, String> {
 
 fn python(data: &Path) -> Result<String, String> {
     let asked = format!("GET /gate on {}", data.join("runner.sock").display());
-    work::python_closed(data).map_or_else(|| Ok(format!("{asked}: open")), |why| Err(format!("{asked}: {why}")))
+    work::python_closed(data)
+        .map_or_else(|| Ok(format!("{asked}: open")), |why| Err(format!("{asked}: {why}")))
 }
 
 fn bandit(data: &Path) -> Result<String, String> {
-    match Bandit::of_runner(data.join("runner.sock")).lint("doctor.py", b"def run(inputs):\n    return inputs\n") {
+    match Bandit::of_runner(data.join("runner.sock"))
+        .lint("doctor.py", b"def run(inputs):\n    return inputs\n")
+    {
         Lint::Findings(_) => Ok("the runner's linter read a function".to_owned()),
         Lint::Held(why) => Err(why),
     }
@@ -118,7 +137,8 @@ fn compare(place: &Path, fresh: &Path, file: &Path) -> Result<String, String> {
 /// Runs a program and returns what it says.
 fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let Output { status, stdout, stderr } = command.output().map_err(|e| format!("cannot run {name}: {e}"))?;
+    let Output { status, stdout, stderr } =
+        command.output().map_err(|e| format!("cannot run {name}: {e}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     if status.success() { Ok(text(&stdout)) } else { Err(text(&stderr)) }
 }
@@ -141,7 +161,8 @@ fn served(config: &Config, folder: &str) -> Result<String, String> {
     let (head, list) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     for Header { name, value } in &set {
         let fields = head.lines().filter_map(|line| line.split_once(": "));
-        let sent: Vec<&str> = fields.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim_end()).collect();
+        let sent: Vec<&str> =
+            fields.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim_end()).collect();
         if sent != [value.as_str()] {
             return Err(format!("{origin} sends {sent:?} as {name}; the policy says {value:?}"));
         }
@@ -149,7 +170,10 @@ fn served(config: &Config, folder: &str) -> Result<String, String> {
     let live = fs::read_to_string(config.data.join("live").join(folder).join("checksums.txt"));
     let live = live.map_err(|e| format!("no {folder} in the tree that is live: {e}"))?;
     if list.trim_end() != live.trim_end() {
-        return Err(format!("{origin} does not serve the {folder} of {}", config.data.join("live").display()));
+        return Err(format!(
+            "{origin} does not serve the {folder} of {}",
+            config.data.join("live").display()
+        ));
     }
     let digest = Digest::of(live.as_bytes()).to_string();
     Ok(format!("{origin} sends the {} headers of the policy, and tree {}…", set.len(), &digest[..12]))
@@ -172,7 +196,10 @@ fn units() -> Seen {
             let asked = Command::new("systemctl").args([question, unit]).output();
             let Ok(asked) = asked else { return wrong("cannot run systemctl") };
             if !asked.status.success() {
-                return wrong(format!("{unit}: {question}: {}", String::from_utf8_lossy(&asked.stdout).trim()));
+                return wrong(format!(
+                    "{unit}: {question}: {}",
+                    String::from_utf8_lossy(&asked.stdout).trim()
+                ));
             }
         }
     }
@@ -226,9 +253,13 @@ mod tests {
         let live = config.data.join("live/site");
         fs::create_dir_all(&live).unwrap();
         fs::write(live.join("checksums.txt"), "the list\n").unwrap();
-        let fields: String = headers::site(&config).iter().map(|h| format!("{}: {}\r\n", h.name, h.value)).collect();
+        let fields: String =
+            headers::site(&config).iter().map(|h| format!("{}: {}\r\n", h.name, h.value)).collect();
         let answer = |fields: &str, body: &str| {
-            format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+            format!(
+                "HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            )
         };
         for (text, seen) in [
             (answer(&fields, "the list\n"), Ok("and tree")),
@@ -243,7 +274,10 @@ mod tests {
                 Err(part) => assert!(found.unwrap_err().contains(part)),
             }
         }
-        let asked = answers(listener.try_clone().unwrap(), "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\n\r\n".into());
+        let asked = answers(
+            listener.try_clone().unwrap(),
+            "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\n\r\n".into(),
+        );
         assert!(passed_on(&config.site).unwrap_err().contains("502"));
         asked.join().unwrap();
         drop(listener);
