@@ -12,6 +12,13 @@ export function element(name, text = "", kind = "") {
   return made;
 }
 
+/** A paragraph in which what stands between backticks is code. @param {string} text @param {string} [kind] */
+function paragraph(text, kind = "") {
+  const made = element("p", "", kind);
+  made.append(...text.split("`").map((part, i) => i % 2 ? element("code", part) : part));
+  return made;
+}
+
 /** @param {Finding} finding */
 export function place(finding) {
   return finding.line ? `${finding.file}:${finding.line}:${finding.column}` : finding.file;
@@ -25,11 +32,11 @@ export function findingList(findings) {
     const item = element("li", "", finding.severity);
     const head = element("p", "", "where");
     head.append(element("b", WEIGHT[/** @type {keyof WEIGHT} */ (finding.severity)] ?? finding.severity), " ", element("code", place(finding)));
-    item.append(head, element("p", finding.what));
+    item.append(head, paragraph(finding.what));
     if (finding.excerpt) item.append(element("pre", finding.excerpt));
     if (finding.explanation) item.append(element("p", `Explained: ${finding.explanation}`, "quiet"));
     if (finding.severity !== "note") {
-      item.append(element("p", finding.why, "quiet"), element("p", finding.fix));
+      item.append(paragraph(finding.why, "quiet"), paragraph(finding.fix));
     }
     if (finding.severity === "explainable") {
       const how = element("p", "Or say in work.json why it is there: ", "quiet");

@@ -35,6 +35,7 @@ async function request(method, path, body) {
 
 /** @param {number} seconds */
 function age(seconds) {
+  if (seconds < 60) return "just now";
   const units = /** @type {const} */ ([["day", 86400], ["hour", 3600], ["minute", 60]]);
   const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["minute", 60];
   return new Intl.RelativeTimeFormat("en").format(-Math.floor(seconds / length), unit);
@@ -67,11 +68,12 @@ async function loadSaves() {
   const { since, works } = await request("GET", "review/saves");
   const from = new Date(since * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
   find("saves-since").textContent = works.length ? `Counted for works, not for players, since the server started on ${from}.` : `Nothing was saved since the server started on ${from}.`;
+  find("saves-table").hidden = !works.length;
   find("saves").replaceChildren(...works.map((/** @type {any} */ { work, saved }) => {
     const row = element("tr"), name = element("td"), link = /** @type {HTMLAnchorElement} */ (element("a", work));
     link.href = `/${work}/`;
     name.append(link);
-    const counts = [saved.saves, saved.bytes, ...Object.keys(REASONS).map(why => saved.refused[why])];
+    const counts = [...Object.keys(REASONS).map(why => saved.refused[why]), saved.saves, saved.bytes];
     row.append(name, ...counts.map(count => element("td", count.toLocaleString("en"))));
     return row;
   }));
@@ -83,9 +85,21 @@ async function loadAudit() {
   find("audit").replaceChildren(...rows.map((/** @type {any} */ row) => {
     const line = element("tr");
     const when = new Date(row.at * 1000).toISOString().slice(0, 16).replace("T", " ");
-    for (const text of [when, row.actor, row.action, row.subject, row.detail]) line.append(element("td", text));
+    const trees = [row.tree_before, row.tree_after].filter(Boolean).map((/** @type {string} */ tree) => tree.slice(0, 8)).join(" → ");
+    for (const text of [when, row.actor, row.action.replaceAll("_", " "), row.subject, detail(row.detail), trees]) line.append(element("td", text));
     return line;
   }));
+}
+
+/** What a decision was about, in words: its reason, and the beginning of the payload's digest. @param {string} text */
+function detail(text) {
+  try {
+    const { reason, payload } = JSON.parse(text);
+    if (payload) return `${reason ? `${reason} ` : ""}(payload ${payload.slice(0, 8)})`;
+  } catch {
+    // Not every row has both.
+  }
+  return text;
 }
 
 /** @param {number} id */
