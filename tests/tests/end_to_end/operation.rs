@@ -1,5 +1,5 @@
-//! The files of `systemd/`: what systemd and logrotate themselves say of them. That the units start is seen on a server,
-//! by the steps of `PRODUCTION.md`; no systemd runs here.
+//! The files of `systemd/`: what systemd and logrotate themselves say of them. No systemd runs here: that the units start
+//! and work is seen by `./dev test-production`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,9 +9,17 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use tests::{Ran, program, repository};
 
-const UNITS: [&str; 4] =
-    ["tinyfiles-api.service", "tinyfiles-work.service", "tinyfiles-runner.service", "nginx.service"];
-const DROP_IN: &str = "nginx.service.d/tinyfiles.conf";
+const UNITS: [&str; 7] = [
+    "tinyfiles-api.service",
+    "tinyfiles-work.service",
+    "tinyfiles-runner.service",
+    "tinyfiles-backup.service",
+    "tinyfiles-backup.timer",
+    "nginx.service",
+    "logrotate.service",
+];
+/// What is added to units of Debian's.
+const DROP_INS: [&str; 2] = ["nginx.service.d/tinyfiles.conf", "logrotate.service.d/tinyfiles.conf"];
 /// Where the units expect the programs.
 const PROGRAMS: &str = "/opt/tinyfiles/current/target/release/";
 
@@ -24,13 +32,15 @@ fn run(command: &mut Command) -> Result<Ran> {
     Ok(Ran::of(&command.output().with_context(|| format!("no {name}; `./dev test` installs it"))?))
 }
 
-/// The units in a folder, starting the programs of this build, with Debian's nginx.service under its drop-in.
+/// The units in a folder, starting the programs of this build, with Debian's own under their drop-ins.
 fn units(folder: &Path) -> Result<()> {
     let version = run(Command::new("systemd-analyze").arg("--version"))?.stdout;
     let version: u32 = version.split_whitespace().nth(1).context("no version")?.parse()?;
     for name in UNITS {
         let text = match name {
-            "nginx.service" => fs::read_to_string("/lib/systemd/system/nginx.service")?,
+            "nginx.service" | "logrotate.service" => {
+                fs::read_to_string(Path::new("/lib/systemd/system").join(name))?
+            }
             _ => fs::read_to_string(file(name))?,
         };
         let built = program("").to_string_lossy().into_owned();
@@ -41,8 +51,11 @@ fn units(folder: &Path) -> Result<()> {
         }
         fs::write(folder.join(name), text)?;
     }
-    fs::create_dir_all(folder.join("nginx.service.d"))?;
-    fs::copy(file(DROP_IN), folder.join(DROP_IN))?;
+    for drop_in in DROP_INS {
+        let place = folder.join(drop_in);
+        fs::create_dir_all(place.parent().context("no folder")?)?;
+        fs::copy(file(drop_in), place)?;
+    }
     Ok(())
 }
 
@@ -59,10 +72,10 @@ fn systemd_understands_every_line_of_the_units() -> Result<()> {
     units(folder.path())?;
     verify(folder.path())?;
     // It does find something where there is something.
-    for name in [UNITS[2], DROP_IN] {
+    for name in [UNITS[2], DROP_INS[0], DROP_INS[1]] {
         let path = folder.path().join(name);
         let text = fs::read_to_string(&path)?;
-        fs::write(&path, text.replace("ProtectHome=yes", "ProtectHome=yes\nProtectHut=yes"))?;
+        fs::write(&path, text.replace("[Service]", "[Service]\nProtectHut=yes"))?;
         let found = format!("{:?}", verify(folder.path()));
         ensure!(found.contains("ProtectHut"), "{name}: {found}");
         fs::write(&path, text)?;
@@ -131,6 +144,10 @@ fn users_and_folders_keep_saves_and_catalogue_from_everybody_else() -> Result<()
 fn logrotate_understands_its_file_and_rotates() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let text = fs::read_to_string(file("logrotate.conf"))?;
+    // Debian's service of that name may write below /etc only where it is told.
+    let may_write = fs::read_to_string(file(DROP_INS[1]))?;
+    ensure!(may_write.lines().any(|l| l == "ReadWritePaths=/etc/tinyfiles/nginx"), "{may_write}");
+    ensure!(text.contains("/etc/tinyfiles/nginx/*.log {"), "{text}");
     let place = folder.path().to_string_lossy();
     let (conf, log) = (folder.path().join("conf"), folder.path().join("access.log"));
     // logrotate refuses folders that others may write; this one is the test's own.
