@@ -3,7 +3,7 @@
 //! A lease is a random word with an end. Whoever finishes a job must still hold its lease, and does so in the
 //! transaction that has the effect: a worker that was slow, stopped or killed can neither lose a job nor finish it
 //! twice. A lease that ends later than one could from now on was made by a clock that has since jumped back, and counts
-//! as ended.
+//! as ended; so does a job that seems to be put off for longer than any is.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -65,6 +65,9 @@ impl From<rusqlite::Error> for JobError {
     }
 }
 
+/// The longest that a job is put off, but for the verification of another day.
+const PUT_OFF_SECONDS_MAX: i64 = 600;
+
 impl Catalog {
     /// Takes the next job for `seconds`: previews first, since somebody waits for them, then publishing, then the rest
     /// in its order. `lease` must be a word that was never used.
@@ -73,7 +76,7 @@ impl Catalog {
             "UPDATE jobs SET state = 'leased', lease = ?1, lease_until = ?2 + ?3, attempts = attempts + 1
              WHERE seq = (
                  SELECT seq FROM jobs
-                 WHERE (state = 'queued' AND due <= ?2 AND NOT (kind = 'catalog_regen' AND EXISTS (
+                 WHERE (state = 'queued' AND (due <= ?2 OR (due > ?2 + ?4 AND kind <> 'verify')) AND NOT (kind = 'catalog_regen' AND EXISTS (
                         SELECT 1 FROM jobs WHERE kind = 'catalog_regen' AND state = 'leased')))
                     OR (state = 'leased' AND (lease_until <= ?2 OR lease_until > ?2 + ?3))
                  ORDER BY kind = 'preview' DESC, kind = 'catalog_regen' DESC, seq LIMIT 1)
@@ -81,7 +84,7 @@ impl Catalog {
         let all = self.write()?;
         let leased = all
             .prepare_cached(sql)?
-            .query_row(params![lease, now, seconds], |r| {
+            .query_row(params![lease, now, seconds, PUT_OFF_SECONDS_MAX], |r| {
                 Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?, r.get::<_, String>(2)?, r.get(3)?))
             })
             .optional()?;

@@ -84,8 +84,9 @@ impl Catalog {
         hourly_max: u32,
     ) -> Result<(), SubmitError> {
         let all = self.write()?;
-        let recent = "SELECT count(*) FROM submissions WHERE member = ?1 AND received > ?2";
-        let recent: u32 = all.query_row(recent, params![member.id, now - HOUR_SECONDS], |r| r.get(0))?;
+        let recent =
+            "SELECT count(*) FROM submissions WHERE member = ?1 AND received > ?2 AND received <= ?3";
+        let recent: u32 = all.query_row(recent, params![member.id, now - HOUR_SECONDS, now], |r| r.get(0))?;
         if recent >= hourly_max {
             return Err(SubmitError::TooMany(hourly_max));
         }

@@ -157,6 +157,29 @@ fn a_clock_that_jumps_back_does_not_make_a_lease_eternal() {
 }
 
 #[test]
+fn a_clock_that_jumps_back_puts_no_job_off_and_closes_nobody_out() {
+    let mut here = Here::new();
+    let ann = here.member("ann");
+    // A year ahead, as a machine without a battery may be until it has asked somebody.
+    let ahead = 365 * 24 * 3_600;
+    here.catalog.submit("a", &ann, ahead, 2).unwrap();
+    here.catalog.submit("b", &ann, ahead, 2).unwrap();
+    let leased = here.lease("1", ahead).unwrap();
+    here.catalog.fail(&leased, After::Again(ahead + 300), "no space", ahead).unwrap();
+    here.catalog.enqueue("next", Kind::Verify, "", ahead).unwrap();
+    // Now it knows the time.
+    here.catalog.submit("c", &ann, 1_000, 2).unwrap();
+    for expected in ["a", "b", "c"] {
+        assert_eq!(here.lease(expected, 1_000).unwrap().id, expected);
+    }
+    assert_eq!(here.lease("5", 1_000), None, "a verification of another day stays one");
+    // Put off by as long as a job may be, it is not begun earlier.
+    here.catalog.enqueue("later", Kind::CatalogRegen, "", 1_050).unwrap();
+    assert_eq!(here.lease("6", 1_049), None);
+    assert_eq!(here.lease("6", 1_050).unwrap().id, "later");
+}
+
+#[test]
 fn what_fails_is_tried_again_later_and_at_last_given_up() {
     let mut here = Here::new();
     let ann = here.member("ann");
