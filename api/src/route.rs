@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request};
 
 use crate::answer::{self, Answer};
+use crate::body::{self, Unread};
 use crate::problem::{Kind, Problem};
 use crate::{App, members, openapi, python, review, saves, submissions};
 
@@ -31,7 +32,7 @@ pub struct Route {
 
 /// A request at its route.
 pub struct Call {
-    request: Request<Incoming>,
+    request: Request<Unread>,
     parameters: Vec<(&'static str, String)>,
 }
 
@@ -47,7 +48,7 @@ impl Call {
     }
 
     /// The body, not yet read.
-    pub fn into_body(self) -> Incoming {
+    pub fn into_body(self) -> Unread {
         self.request.into_body()
     }
 }
@@ -127,12 +128,21 @@ async fn health(_app: Arc<App>, _call: Call) -> Result<Answer, Problem> {
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Answer {
     let head = request.method() == Method::HEAD;
     let method = if head { Method::GET } else { request.method().clone() };
-    let (name, result) = match find(&method, request.uri().path()) {
+    let (parts, body) = request.into_parts();
+    let (body, rest) = body::unread(body);
+    let (name, result) = match find(&method, parts.uri.path()) {
         Ok((route, parameters)) => {
-            (route.name, (route.handler)(Arc::clone(&app), Call { request, parameters }).await)
+            let call = Call { request: Request::from_parts(parts, body), parameters };
+            (route.name, (route.handler)(Arc::clone(&app), call).await)
         }
-        Err(problem) => ("none", Err(problem)),
+        Err(problem) => {
+            drop(body);
+            ("none", Err(problem))
+        }
     };
+    if !matches!(&result, Err(problem) if problem.kind == Kind::SlowBody) {
+        rest.read_away().await;
+    }
     let answer = result.unwrap_or_else(|problem| {
         app.metrics.refused(problem.kind);
         problem.into_answer()

@@ -89,4 +89,15 @@ mod tests {
             assert_eq!(committed, text, "{} differs; run UPDATE=1 cargo test -p sitegen", path.display());
         }
     }
+
+    /// The API hangs up on who says nothing for `headers_seconds_max`; a request on its way there meanwhile is lost.
+    #[test]
+    fn nginx_lets_go_of_a_connection_to_the_api_before_the_api_does() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = std::fs::read_to_string(root.join("nginx/production/nginx.conf")).unwrap();
+        let upstream = text.split_once("upstream api {").unwrap().1.split_once('}').unwrap().0;
+        let kept = upstream.split_once("keepalive_timeout ").unwrap().1.split_once("s;").unwrap().0;
+        let kept: u32 = kept.parse().unwrap();
+        assert!(kept > 0 && kept < limits().api.headers_seconds_max, "{kept} s");
+    }
 }

@@ -91,9 +91,8 @@ where
     let most = Duration::from_secs(submission.upload_seconds_max);
     let received = tokio::time::timeout(most, async {
         let received = all(&mut parts, &files).await;
-        if received.is_err() {
-            parts.drain().await;
-        }
+        // After the last part as well: where a body ends is not where its last delimiter does.
+        parts.drain().await;
         received
     });
     received.await.unwrap_or(Err(UploadError::Slow))?;
@@ -160,6 +159,10 @@ fn place(part: &Part) -> Result<(String, u64), UploadError> {
 mod tests {
     use super::*;
     use http_body_util::Full;
+    use hyper::body::Frame;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     fn upload(parts: &[(&str, &str, &str)]) -> (tempfile::TempDir, Result<(), UploadError>) {
         let mut text = String::new();
@@ -187,6 +190,55 @@ mod tests {
             (read("payload.html"), read("work.json"), read("c.png")),
             ("<p>".into(), "{}".into(), "png".into())
         );
+    }
+
+    /// A body in these pieces, after which it ends, or says nothing more.
+    struct Pieces {
+        left: Vec<&'static str>,
+        ends: bool,
+    }
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.left.pop() {
+                Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece))))),
+                None if self.ends => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    const PART: &str =
+        "--b\r\nContent-Disposition: form-data; name=\"payload\"; filename=\"a.html\"\r\n\r\n<p>";
+
+    #[test]
+    fn a_body_is_read_to_its_end_though_its_parts_ended_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut body = Pieces { left: vec!["\r\n", "\r\n--b--", PART], ends: true };
+        let done = runtime.block_on(receive(&dir.path().join("job"), &mut body, "b"));
+        done.unwrap().keep();
+        assert!(body.left.is_empty());
+    }
+
+    #[test]
+    fn a_slow_body_is_given_up_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        // Its clock jumps to the next deadline whenever nothing else happens.
+        let runtime = builder.enable_time().start_paused(true).build().unwrap();
+        for left in [vec![], vec![PART], vec!["\r\n--b\r\n", PART], vec!["\r\n--b--", PART]] {
+            let body = Pieces { left, ends: false };
+            let done = runtime.block_on(receive(&dir.path().join("job"), body, "b"));
+            assert_eq!(done.err(), Some(UploadError::Slow));
+            assert!(!dir.path().join("job").exists());
+        }
     }
 
     #[test]

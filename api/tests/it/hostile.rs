@@ -139,6 +139,40 @@ fn slow_clients_are_not_waited_for() {
 }
 
 #[test]
+fn a_connection_outlives_a_refusal_that_needed_no_body() {
+    let server = Server::new();
+    let body = vec![b'x'; limits().save.body_bytes_max as usize];
+    for (method, path, headers, problem) in [
+        ("PUT", save(1), &[NEW][..], "unsupported-type"),
+        ("PUT", "/api/saves/0".to_owned(), &[NEW, BYTES], "bad-key"),
+        (
+            "POST",
+            "/api/submissions".to_owned(),
+            &[("Content-Type", "multipart/form-data; boundary=b")],
+            "unauthorized",
+        ),
+        ("POST", "/api/nothing".to_owned(), &[], "not-found"),
+        ("GET", "/api/members/me".to_owned(), &[("Content-Length", "5")], "unauthorized"),
+    ] {
+        let mut client = server.client();
+        let (first, rest) = if method == "GET" { (&b"ab"[..], &b"cde"[..]) } else { body.split_at(1_000) };
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: api\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if method != "GET" {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        client.send(&[head.as_bytes(), b"\r\n", first].concat());
+        // One thread serves all: what it answers here it answers after it has begun with the other.
+        server.client().request("GET", "/api/health", &[], b"");
+        client.send(rest);
+        assert_eq!(client.answer(false).unwrap().problem(), problem);
+        assert_eq!(client.request("GET", "/api/health", &[], b"").status, 200, "{method} {path}");
+    }
+}
+
+#[test]
 fn framing_that_makes_no_sense_ends_the_connection() {
     let server = Server::new();
     let put = format!(
