@@ -34,6 +34,8 @@ use serde_json::Value;
 pub(crate) const CHROMIUM: &str = "chromium";
 /// The screen of a work that names none.
 pub(crate) const SCREEN: (u16, u16) = (800, 600);
+/// How a gate ends that found no room on the disk: it is asked again, and that is no attempt.
+pub const DISK_FULL: u8 = 3;
 
 /// What `check` answers.
 #[derive(Debug, Serialize, Deserialize)]

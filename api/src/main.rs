@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The server behind /api/: saves it cannot read, submissions and their review; and the worker behind it.
 ///
-/// Exit codes: 0 done; 1 it could not, and said why; 2 the arguments are wrong.
+/// Exit codes: 0 done; 1 it could not, and said why; 2 the arguments are wrong; 3 the disk is full.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -178,7 +178,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "api: {}", causes(&error));
-            ExitCode::FAILURE
+            if work::is_disk_full(&error) { ExitCode::from(gate::DISK_FULL) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -20,7 +20,30 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A program that is killed with its test.
 pub struct Running(Child);
 
+impl From<Child> for Running {
+    fn from(child: Child) -> Self {
+        Self(child)
+    }
+}
+
 impl Running {
+    /// A line of its memory as the kernel counts it, in MiB: VmRSS now, VmHWM at most.
+    pub fn status_mb(&self, line: &str) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let value = status.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':'));
+        Ok(value.context("no such line")?.trim_end_matches("kB").trim().parse::<f64>()? / 1024.0)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Whether it is gone.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
     /// Ends it as a power failure would.
     pub fn kill(&mut self) -> Result<()> {
         self.0.kill()?;
@@ -59,6 +82,13 @@ pub fn work(here: &Installation) -> Result<Running> {
     Ok(Running(command(here, &["work"]).spawn().context("cannot run api")?))
 }
 
+/// Lets the time pass that jobs are put off by.
+pub fn all_due(here: &Installation) -> Result<()> {
+    let db = rusqlite::Connection::open(here.data("catalog.db"))?;
+    db.execute("UPDATE jobs SET due = 0 WHERE state = 'queued' AND kind <> 'verify'", [])?;
+    Ok(())
+}
+
 /// Asks again and again until there is an answer.
 pub fn until<T>(mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let end = Instant::now() + PATIENCE;
@@ -94,13 +124,28 @@ impl Key {
 
     /// A token for the site.
     pub fn token(&self) -> Result<String> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        self.token_from(0)
+    }
+
+    /// A token that was made so many seconds from now.
+    pub fn token_from(&self, seconds: i64) -> Result<String> {
+        let (header, claims) = self.words(seconds)?;
+        Ok(self.signed(&header, &claims))
+    }
+
+    /// What a token made so many seconds from now says: header and claims.
+    pub fn words(&self, seconds: i64) -> Result<(String, String)> {
+        let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())? + seconds;
         let kid = BASE64URL_NOPAD.encode(catalog::Digest::of(self.jwk().as_bytes()).as_bytes());
         let header = format!(r#"{{"alg":"ES256","typ":"JWT","kid":"{kid}"}}"#);
-        let claims = format!(r#"{{"aud":"{}","iat":{now},"exp":{}}}"#, self.site, now + 300);
+        Ok((header, format!(r#"{{"aud":"{}","iat":{now},"exp":{}}}"#, self.site, now + 300)))
+    }
+
+    /// These words, signed.
+    pub fn signed(&self, header: &str, claims: &str) -> String {
         let words = [header, claims].map(|part| BASE64URL_NOPAD.encode(part.as_bytes())).join(".");
         let signature: Signature = self.key.sign(words.as_bytes());
-        Ok(format!("{words}.{}", BASE64URL_NOPAD.encode(&signature.normalize_s().to_bytes())))
+        format!("{words}.{}", BASE64URL_NOPAD.encode(&signature.normalize_s().to_bytes()))
     }
 
     /// A request with this key.
@@ -125,10 +170,15 @@ impl Key {
 
     /// Claims a name.
     pub fn claim(self, name: &str) -> Result<Self> {
-        let key: Value = serde_json::from_str(&self.jwk())?;
-        let answer = self.ask("POST", "/api/members", Some(&json!({ "pseudonym": name, "key": key })))?;
+        let answer = self.claim_as(name)?;
         ensure!(answer.status == 201, "{}", answer.text());
         Ok(self)
+    }
+
+    /// The answer to claiming a name.
+    pub fn claim_as(&self, name: &str) -> Result<Answer> {
+        let key: Value = serde_json::from_str(&self.jwk())?;
+        self.ask("POST", "/api/members", Some(&json!({ "pseudonym": name, "key": key })))
     }
 
     /// Submits files, each with its field, and returns the job.

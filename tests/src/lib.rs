@@ -13,6 +13,7 @@ pub mod http;
 pub mod player;
 pub mod save_bench;
 pub mod services;
+pub mod small_disk;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

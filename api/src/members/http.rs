@@ -12,6 +12,7 @@ use crate::answer::{self, Answer};
 use crate::members::token::PublicKey;
 use crate::problem::{Kind, Problem};
 use crate::route::Call;
+use crate::submissions::http::failed;
 use crate::{App, body};
 
 #[derive(Deserialize)]
@@ -45,7 +46,8 @@ pub(crate) async fn claim(app: Arc<App>, call: Call) -> Result<Answer, Problem> 
         MemberError::Known(name) => {
             Problem::from(Kind::PseudonymTaken).detail(format!("This key belongs to {name} already."))
         }
-        MemberError::Unknown(_) | MemberError::Catalog(_) => {
+        MemberError::Catalog(error) => failed(&error),
+        MemberError::Unknown(_) => {
             tracing::error!("{error}");
             Kind::Internal.into()
         }

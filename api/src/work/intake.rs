@@ -111,6 +111,14 @@ fn reject(
     Ok(Done::Ended)
 }
 
+/// Takes away what the gates made and will make again: on a full disk it stands in the way of writing down that the job
+/// waits.
+pub(super) fn make_room(data: &Path, job: &str) {
+    let folder = staging(data, job);
+    let _ = fs::remove_dir_all(folder.join("out"));
+    let _ = fs::remove_file(folder.join("screen.png"));
+}
+
 /// What cannot be removed now is removed with what else nobody needs.
 fn remove(folder: &Path) {
     if let Err(error) = fs::remove_dir_all(folder) {

@@ -20,6 +20,7 @@ mod publishing;
 mod python;
 mod sweep;
 
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +37,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use intake::{screenshot, staging};
 pub(crate) use publishing::verdict;
 pub(crate) use python::closed as python_closed;
+
+use crate::gate;
 
 /// Where a worker hears that there is something to do.
 pub const WAKE_SOCKET: &str = "work.sock";
@@ -78,6 +81,16 @@ pub(crate) fn word() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).context("no random bytes")?;
     Ok(HEXLOWER.encode(&bytes))
+}
+
+/// Whether there was no room for something.
+pub fn is_disk_full(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let file = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let row = cause.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+        matches!(file, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+            || row == Some(rusqlite::ErrorCode::DiskFull)
+    })
 }
 
 /// Says that a job was enqueued. Nobody hears it where no worker runs, and the job waits.
@@ -167,6 +180,12 @@ impl Worker {
                 tracing::warn!("{error}");
                 Ok(())
             }
+            Err(error) if bounded && is_disk_full(&error) => {
+                tracing::warn!(job = job.id, "waits: {error:#}");
+                intake::make_room(&self.data, &job.id);
+                let why = "the disk of the server is full; it goes on when there is room";
+                catalog.postpone(&job, now() + i64::from(limits().job.wait_seconds), why)
+            }
             Err(error) => {
                 tracing::error!(job = job.id, attempt = job.attempts, "{error:#}");
                 catalog.fail(&job, after(&job, bounded), &format!("{error:#}"), now())
@@ -204,6 +223,9 @@ impl Worker {
         seconds_max: u64,
     ) -> anyhow::Result<T> {
         let ended = self.run(catalog, job, command, seconds_max)?;
+        if ended.code == i32::from(gate::DISK_FULL) {
+            return Err(io::Error::from(ErrorKind::StorageFull)).context(ended.complaint);
+        }
         ensure!(ended.code == 0, "the gates ended with exit code {}: {}", ended.code, ended.complaint);
         serde_json::from_slice(&ended.output).context("the answer of the gates cannot be read")
     }

@@ -9,6 +9,7 @@ mod bridge;
 mod doctor;
 mod egress;
 mod feeds;
+mod full_disk;
 mod hostile_frame;
 mod lint;
 mod live_headers;
