@@ -11,6 +11,7 @@ mod egress;
 mod feeds;
 mod full_disk;
 mod hostile_frame;
+mod killed;
 mod lint;
 mod live_headers;
 mod nginx_config;
