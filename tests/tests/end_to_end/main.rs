@@ -5,6 +5,7 @@ mod api;
 mod api_described;
 mod architecture;
 mod bad_input;
+mod bad_submissions;
 mod bridge;
 mod doctor;
 mod egress;
