@@ -190,11 +190,9 @@ fn interleaved(
         kind("allocating", Call::new(allocating.as_bytes(), INPUTS)),
     ];
     kinds.extend(parts().into_iter().map(|(name, steps)| kind(name, Call { steps, ..whole })));
-    let count = kinds.len();
     for round in 0..=rounds {
-        for place in 0..count {
-            // Each round in another order, so that no kind always follows the same other one.
-            let kind = &mut kinds[(place * (round % (count - 1) + 1) + round) % count];
+        for at in order(kinds.len(), round) {
+            let kind = &mut kinds[at];
             let report = supervisor.call(&kind.call)?;
             // The first round fills the cache and warms what there is to warm.
             if round > 0 {
@@ -210,6 +208,14 @@ fn interleaved(
         }
     }
     Ok(kinds.iter_mut().map(|kind| (kind.name, kind.figures())).collect())
+}
+
+/// Every number below `count` once, in each round in another order, so that no kind always follows the same other one.
+fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
+    // Steps of any length reach everything on a circle of a prime number of places.
+    const PLACES: usize = 31;
+    let step = round % (PLACES - 1) + 1;
+    (0..PLACES).map(move |place| (place * step + round) % PLACES).filter(move |at| *at < count)
 }
 
 /// What each part costs alone, by one of its figures.
@@ -236,6 +242,8 @@ fn plain_python() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -243,6 +251,19 @@ mod tests {
         let mut samples = vec![5, 1, 4, 2, 3];
         assert_eq!((percentile(&mut samples, 50), percentile(&mut samples, 99)), (3, 5));
         assert_eq!(percentile(&mut [], 50), 0);
+    }
+
+    #[test]
+    fn every_round_has_every_kind_once_and_orders_differ() {
+        let orders: Vec<Vec<usize>> = (0..30).map(|round| order(12, round).collect()).collect();
+        for order in &orders {
+            let mut kinds = order.clone();
+            kinds.sort_unstable();
+            assert_eq!(kinds, (0..12).collect::<Vec<_>>(), "{order:?}");
+        }
+        let followers: BTreeSet<usize> =
+            orders.iter().flat_map(|o| o.windows(2)).filter(|w| w[0] == 3).map(|w| w[1]).collect();
+        assert!(followers.len() > 8, "3 is followed by {followers:?} only");
     }
 
     #[test]

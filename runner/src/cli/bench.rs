@@ -42,7 +42,7 @@ const ROWS: &[(&str, &str, &str)] = &[
 
 pub(super) fn run(args: &[String]) -> ExitCode {
     let mut plan = Plan { rounds: 200, sustained: Duration::from_secs(5), threads: 2, served: false };
-    let (mut json, mut flags) = (false, Flags::new(args));
+    let (mut json, mut cgroup, mut flags) = (false, None, Flags::new(args));
     while let Some(word) = flags.next() {
         let number = |flags: &mut Flags<'_>| flags.value(word).ok().and_then(|v| v.parse::<u64>().ok());
         match word {
@@ -58,10 +58,14 @@ pub(super) fn run(args: &[String]) -> ExitCode {
                     plan.sustained = Duration::from_secs(n);
                 }
             }
+            "--cgroup" => match flags.value(word) {
+                Ok(path) => cgroup = Some(path.to_owned()),
+                Err(problem) => return usage(&problem),
+            },
             other => return usage(&format!("unknown flag `{other}`")),
         }
     }
-    match measure(plan) {
+    match measure(plan, cgroup) {
         Ok(report) if json => println!("{report}"),
         Ok(report) => table(&report),
         Err(why) => {
@@ -94,12 +98,18 @@ fn table(report: &Value) {
     }
 }
 
-fn measure(plan: Plan) -> Result<Value, String> {
+fn measure(plan: Plan, cgroup: Option<String>) -> Result<Value, String> {
     let options = Options {
         calls_max: plan.threads,
+        cgroup,
         lenient: true,
         ..Options::new(Mode::Guarded).map_err(|e| e.to_string())?
     };
     let supervisor = Supervisor::start(options).map_err(|e| e.to_string())?;
+    if !supervisor.has_cgroups() {
+        return Err(
+            "no cgroup to limit calls in; run as root, or name one that you own with --cgroup".to_owned()
+        );
+    }
     bench::run(&supervisor, plan).map_err(|e| e.to_string())
 }

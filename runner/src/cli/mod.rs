@@ -39,7 +39,7 @@ runner: one small untrusted Python function at a time, sealed
   runner soak [--seconds N] [--calls N] [--cgroup PATH]
       calls as fast as the machine can, for a minute or so many; exit 0 when nothing of them is left behind
 
-  runner bench [--json] [--full] [--rounds N] [--seconds N]
+  runner bench [--json] [--full] [--rounds N] [--seconds N] [--cgroup PATH]
       what a call costs beside a bare fork of the same zygote, in one interleaved run; beside crun, where it is installed
       --full: twice the rounds, a minute of calls on two threads, and a client that hangs up on a service of its own
 ";
