@@ -6,7 +6,7 @@
 //! list. Work is bounded by fuel; what costs more is unknown.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use oxc_ast::AstKind;
@@ -15,7 +15,7 @@ use oxc_ast::ast::{
     ChainElement, Expression, IdentifierReference, MemberExpression, ObjectExpression, ObjectPropertyKind,
     PropertyKey, UnaryOperator,
 };
-use oxc_semantic::{NodeId, Semantic, SymbolId};
+use oxc_semantic::{NodeId, Semantic};
 use oxc_span::GetSpan;
 
 use super::Form;
@@ -53,7 +53,9 @@ pub(super) struct Values<'s, 'a> {
     form: Form,
     declared: &'s BTreeSet<String>,
     has_with: bool,
-    symbols: RefCell<HashMap<SymbolId, Rc<[Val]>>>,
+    /// What each variable can be, once that was asked.
+    symbols: RefCell<Vec<Option<Rc<[Val]>>>>,
+    unknown: Rc<[Val]>,
     fuel: Cell<u32>,
     depth: Cell<u32>,
     text_bytes: Cell<usize>,
@@ -68,7 +70,8 @@ impl<'s, 'a> Values<'s, 'a> {
             form,
             declared,
             has_with,
-            symbols: RefCell::new(HashMap::new()),
+            symbols: RefCell::new(vec![None; semantic.scoping().symbols_len()]),
+            unknown: [Val::Unknown].into(),
             fuel: Cell::new(FUEL),
             depth: Cell::new(0),
             text_bytes: Cell::new(TEXT_BYTES),

@@ -19,20 +19,25 @@ const SITES: usize = 16;
 impl<'a> Values<'_, 'a> {
     /// What the variable can be.
     pub(super) fn symbol(&self, symbol: SymbolId) -> Rc<[Val]> {
-        if let Some(known) = self.symbols.borrow().get(&symbol) {
+        if let Some(Some(known)) = self.symbols.borrow().get(symbol.index()) {
             return known.clone();
         }
-        let unknown: Rc<[Val]> = [Val::Unknown].into();
-        self.symbols.borrow_mut().insert(symbol, unknown);
+        self.know(symbol, &self.unknown);
         let mut values = self.declared_value(symbol);
         values.extend(self.written(symbol));
         if values.is_empty() {
             values.push(Val::Unknown);
         }
         values.truncate(super::ALTERNATIVES);
-        let values: Rc<[Val]> = values.into();
-        self.symbols.borrow_mut().insert(symbol, values.clone());
+        let values = if values == [Val::Unknown] { self.unknown.clone() } else { values.into() };
+        self.know(symbol, &values);
         values
+    }
+
+    fn know(&self, symbol: SymbolId, values: &Rc<[Val]>) {
+        if let Some(known) = self.symbols.borrow_mut().get_mut(symbol.index()) {
+            *known = Some(values.clone());
+        }
     }
 
     fn declared_value(&self, symbol: SymbolId) -> Vec<Val> {
