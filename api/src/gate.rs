@@ -9,8 +9,10 @@
 //!
 //! `check` reads and judges. Before it opens the first file it gives up everything else: of all files it reaches those of
 //! this folder and the runner's socket, it starts nothing, and it has so much memory and time.
-//! `play` shows the page that passed to Chromium, which brings a sandbox of its own, and reads what Chromium says of it.
-//! Both answer with JSON on standard output, which the worker treats as a claim.
+//! `play` shows the page that passed to Chromium, which brings a sandbox of its own. Once the browsers are started, and
+//! before the first word of theirs is read, it gives up the same, but for the browsers' own folders.
+//! Both answer with JSON on standard output, which the worker treats as a claim, and in it with the report that `intake`
+//! prints on a creator's machine. What a browser leaves behind is ended by the worker.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +20,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use catalog::slug::{PAYLOAD, SIDECAR};
 use catalog::{Digest, Manifest};
-use intake::finding::{Finding, Severity};
+use intake::play::{Backend, Work};
 use intake::python::bandit::Bandit;
 use intake::submission::{File, Submission, Verdict};
 use landlock::{
@@ -32,8 +34,6 @@ use serde_json::Value;
 
 /// The browser that plays.
 pub(crate) const CHROMIUM: &str = "chromium";
-/// The screen of a work that names none.
-pub(crate) const SCREEN: (u16, u16) = (800, 600);
 /// How a gate ends that found no room on the disk: it is asked again, and that is no attempt.
 pub const DISK_FULL: u8 = 3;
 
@@ -55,19 +55,17 @@ pub struct Checked {
 /// What `play` answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Played {
-    /// Why there was no run.
-    pub not_run: Option<String>,
-    /// Whether something must be mended.
+    /// Whether something must be mended or explained.
     pub is_rejected: bool,
-    /// What was found.
-    pub findings: Value,
-    /// The longest task of the page.
-    pub longest_task_ms: u64,
+    /// Why a run did not take place.
+    pub held: Option<String>,
+    /// The whole report.
+    pub report: Value,
 }
 
 /// Runs the gates over the submission in `folder`; the `runner` is asked to lint Python.
 pub fn check(folder: &Path, runner: &Path) -> anyhow::Result<Checked> {
-    confine(folder)?;
+    confine([folder])?;
     let (payload, others) = uploaded(&folder.join("in"))?;
     let submission = Submission::from_upload(payload, others);
     let files = submission.files().to_vec();
@@ -89,30 +87,20 @@ pub fn check(folder: &Path, runner: &Path) -> anyhow::Result<Checked> {
     })
 }
 
-/// Plays the page that passed.
-pub fn play(folder: &Path) -> anyhow::Result<Played> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot be bound to the worker's life")?;
-    let html = fs::read_to_string(folder.join("out").join(PAYLOAD)).context("the page cannot be read")?;
-    let manifest = fs::read(folder.join("out").join(SIDECAR)).ok().and_then(|b| Manifest::parse(&b).ok());
-    let view = manifest.and_then(|m| m.view).map_or(SCREEN, |v| (v.width.into(), v.height.into()));
-    Ok(match intake::play::play(PAYLOAD, &html, view, CHROMIUM) {
-        Ok(played) => {
-            fs::write(folder.join("screen.png"), &played.screenshot)
-                .context("cannot write the screenshot")?;
-            let is_bad = |f: &Finding| f.severity > Severity::Note;
-            Played {
-                not_run: None,
-                is_rejected: played.findings.iter().any(is_bad),
-                findings: serde_json::to_value(&played.findings)?,
-                longest_task_ms: played.longest_task_ms,
-            }
-        }
-        Err(why) => Played {
-            not_run: Some(why.to_string()),
-            is_rejected: false,
-            findings: Value::Array(Vec::new()),
-            longest_task_ms: 0,
-        },
+/// Plays the page that passed; the `runner` is asked to call its function.
+pub fn play(folder: &Path, runner: &Path) -> anyhow::Result<Played> {
+    let work = Work::open(&folder.join("out"))?;
+    let ready = intake::play::start(&work, CHROMIUM);
+    confine(std::iter::once(folder).chain(ready.folders()))?;
+    let backend = work.function().map_or(Backend::Closed, |function| Backend::of(Some(runner), function));
+    let report = ready.play(&backend);
+    if let Some(picture) = &report.screenshot {
+        fs::write(folder.join("screen.png"), picture).context("cannot write the screenshot")?;
+    }
+    Ok(Played {
+        is_rejected: report.verdict == Verdict::Rejected,
+        held: report.held.clone(),
+        report: serde_json::to_value(&report)?,
     })
 }
 
@@ -165,8 +153,9 @@ fn hand_over(out: &Path, files: &[File], passed: &[intake::submission::Published
     Ok(())
 }
 
-/// Gives up everything that judging a submission does not need. All of it, or nothing is judged.
-fn confine(folder: &Path) -> anyhow::Result<()> {
+/// Gives up everything that judging a submission does not need but these folders. All of it, or nothing is judged. What was
+/// started before is not concerned, nor would another thread be.
+fn confine<'p>(folders: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot be bound to the worker's life")?;
     let job = &limits().job;
     for (resource, most) in [
@@ -185,7 +174,7 @@ fn confine(folder: &Path) -> anyhow::Result<()> {
         .handle_access(AccessNet::from_all(abi))?
         .scope(Scope::from_all(abi))?
         .create()?
-        .add_rules(path_beneath_rules([folder], AccessFs::from_all(abi) & !AccessFs::Execute))?
+        .add_rules(path_beneath_rules(folders, AccessFs::from_all(abi) & !AccessFs::Execute))?
         .restrict_self()
         .context("this kernel cannot confine the gates (Landlock of Linux 6.12 or newer is needed)")?;
     if status.ruleset != landlock::RulesetStatus::FullyEnforced {

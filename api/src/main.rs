@@ -160,7 +160,9 @@ fn main() -> ExitCode {
             Command::Gate(Gate::Check { folder }) => {
                 print(&serde_json::to_string(&gate::check(&folder, &config.data.join("runner.sock"))?)?)
             }
-            Command::Gate(Gate::Play { folder }) => print(&serde_json::to_string(&gate::play(&folder)?)?),
+            Command::Gate(Gate::Play { folder }) => {
+                print(&serde_json::to_string(&gate::play(&folder, &config.data.join("runner.sock"))?)?)
+            }
             Command::Member(Members::List) => print(&operator::list(&config.data)?),
             Command::Member(Members::Grant { pseudonym, role }) => {
                 print(&operator::grant(&config.data, &pseudonym, role)?)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use intake::finding::Severity;
-use intake::play::{Backend, NotRun, Played};
+use intake::play::{self, Backend, Work};
 use intake::python::bandit::Bandit;
 use intake::rules;
 use intake::submission::{Report, Submission, Verdict};
@@ -17,9 +17,10 @@ intake: the checks that every submission to tinyfiles passes, on your own machin
                                 bandit, from the PATH or, with --runner SOCKET, as a running `runner serve` has it
   intake pack PATH [-o FOLDER]  put scripts, styles, images, sounds, fonts and tf.js into the page; PATH is a page or its
                                 folder, FOLDER is `packed` beside the page unless you name another
-  intake play PATH [-o FILE]    play a page for five seconds in a headless Chromium, apart from the network; FILE gets
-                                a picture of the screen. A page with a Python function is played twice: while it answers,
-                                through `runner call` or --runner SOCKET, and while Python is closed
+  intake play PATH [--json]     play a page, or the page of a folder or a zip, for five seconds in a headless Chromium, apart
+                                from the network; -o FILE writes a picture of the screen. A page with a Python function is
+                                played twice: while it answers, through `runner call` or --runner SOCKET, and while Python
+                                is closed
   intake rules [ID] [--json]    list the rules, or show one with its examples; --markdown: the page /rules.html
 
 exit codes
@@ -116,11 +117,7 @@ fn check(path: &Path, command: &Command) -> Done {
     } else {
         print(&in_words(&report))?;
     }
-    Ok(ExitCode::from(match report.verdict {
-        Verdict::Accepted => 0,
-        Verdict::Rejected => 1,
-        Verdict::Held => 4,
-    }))
+    Ok(code(report.verdict))
 }
 
 fn in_words(report: &Report) -> String {
@@ -147,22 +144,8 @@ fn in_words(report: &Report) -> String {
     text
 }
 
-/// The page at a path: the file itself, or the one page of a folder.
-fn page_at(path: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
-    if !path.is_dir() {
-        return Ok(path.to_owned());
-    }
-    let index = path.join("index.html");
-    if index.is_file() {
-        return Ok(index);
-    }
-    let mut pages = std::fs::read_dir(path)?.filter_map(|e| Some(e.ok()?.path()));
-    let page = pages.find(|p| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("html")));
-    page.ok_or_else(|| format!("there is no page in {}", path.display()).into())
-}
-
 fn pack(path: &Path, output: Option<&Path>) -> Done {
-    let page = page_at(path)?;
+    let page = if path.is_dir() { play::page_in(path)? } else { path.to_owned() };
     let folder = page.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
     let packed = intake::pack::pack(&html, folder);
@@ -191,66 +174,49 @@ fn pack(path: &Path, output: Option<&Path>) -> Done {
     Ok(ExitCode::from(u8::from(!packed.left.is_empty())))
 }
 
-/// Plays a page alone, or one with a function twice; the worst of the runs is the exit code.
+/// Plays a work, and keeps the picture of the first run that took place.
 fn play(path: &Path, command: &Command) -> Done {
-    let page = page_at(path)?;
-    let html = std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
-    let folder = page.parent().unwrap_or(Path::new(""));
-    let sidecar = std::fs::read(folder.join("work.json")).ok();
-    let manifest = sidecar.and_then(|bytes| catalog::Manifest::parse(&bytes).ok());
-    let view = manifest.as_ref().and_then(|manifest| manifest.view);
-    let size = view.map_or((800, 600), |view| (view.width.into(), view.height.into()));
-    let name = page.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut runs = Vec::new();
-    match manifest.as_ref().and_then(|m| Some((m, m.capabilities.python_backend.as_ref()?))) {
-        None => runs.push(("", intake::play::play(&name, &html, size, "chromium"))),
-        Some((manifest, function)) => {
-            let function = folder.join(function.to_string());
-            std::fs::metadata(&function).map_err(|e| format!("cannot read {}: {e}", function.display()))?;
-            let answering = Backend::of(command.runner.as_deref(), &function);
-            for (run, backend) in
-                [("while the function answers: ", answering), ("while Python is closed: ", Backend::Closed)]
-            {
-                let within = (manifest, backend);
-                runs.push((run, intake::play::play_within(&name, &html, size, "chromium", within)));
-            }
-        }
+    let work = Work::open(path)?;
+    let backend = work.function().map(|function| Backend::of(command.runner.as_deref(), function));
+    let report = play::start(&work, "chromium").play(&backend.unwrap_or(Backend::Closed));
+    if let (Some(output), Some(picture)) = (&command.output, &report.screenshot) {
+        std::fs::write(output, picture).map_err(|e| format!("cannot write {}: {e}", output.display()))?;
     }
-    told(&page, &runs, command.output.as_deref())
+    if command.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
+    } else {
+        print(&played_in_words(path, &report))?;
+    }
+    Ok(code(report.verdict))
 }
 
-/// Says what was seen in each run, and keeps the picture of the first that took place.
-fn told(page: &Path, runs: &[(&str, Result<Played, NotRun>)], output: Option<&Path>) -> Done {
-    let mut text = String::new();
-    let (mut bad, mut was_all_run) = (0, true);
-    for (run, played) in runs {
-        match played {
-            Ok(played) => {
-                text.extend(played.findings.iter().map(|f| format!("{run}{f}\n")));
-                let here = played.findings.iter().filter(|f| f.severity > Severity::Note).count();
-                text.push_str(&format!("{run}longest task: {} ms\n", played.longest_task_ms));
-                text.push_str(&format!("{run}{}: played, {here} to mend or explain\n", page.display()));
-                bad += here;
-            }
-            Err(why) => {
-                text.push_str(&format!("{run}{}: {why}\n", page.display()));
-                was_all_run = false;
-            }
-        }
+fn played_in_words(path: &Path, report: &play::Report) -> String {
+    let mut text: String = report.findings.iter().map(|finding| format!("{finding}\n")).collect();
+    for run in &report.runs {
+        let condition = if run.condition.is_empty() { String::new() } else { format!("{}: ", run.condition) };
+        text.push_str(&match run.longest_task_ms {
+            Some(ms) => format!("{condition}played, longest task {ms} ms\n"),
+            None => format!("{condition}not run\n"),
+        });
     }
-    if let (Some(output), Some(played)) = (output, runs.iter().find_map(|(_, played)| played.as_ref().ok())) {
-        std::fs::write(output, &played.screenshot)
-            .map_err(|e| format!("cannot write {}: {e}", output.display()))?;
-        text.push_str(&format!("the screen after five seconds: {}\n", output.display()));
+    if let Some(held) = &report.held {
+        text.push_str(&format!("held: {held}\n"));
     }
-    print(&text)?;
-    Ok(ExitCode::from(if bad > 0 {
-        1
-    } else if was_all_run {
-        0
-    } else {
-        4
-    }))
+    let count = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
+    let verdict = match report.verdict {
+        Verdict::Accepted => "played, nothing to mend".to_owned(),
+        Verdict::Rejected => format!("played, {count} to mend or explain"),
+        Verdict::Held => "held, since not every run took place".to_owned(),
+    };
+    text + &format!("{}: {verdict}\n", path.display())
+}
+
+fn code(verdict: Verdict) -> ExitCode {
+    ExitCode::from(match verdict {
+        Verdict::Accepted => 0,
+        Verdict::Rejected => 1,
+        Verdict::Held => 4,
+    })
 }
 
 fn list(id: Option<&str>, json: bool) -> Done {

@@ -280,7 +280,7 @@ fn has_own_gate(name: &str) -> bool {
 }
 
 /// A file that is to be opened as an archive: it calls itself one, or is one.
-fn is_zip(name: &str, bytes: &[u8]) -> bool {
+pub(crate) fn is_zip(name: &str, bytes: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with(".zip") || name.ends_with(".rar") || name.ends_with(".7z") || bytes.starts_with(b"PK")
 }
@@ -307,7 +307,10 @@ fn capabilities(
         let is_declared = declared.contains(&key);
         match uses.get(&capability) {
             Some(place) if !is_declared => {
-                let what = format!("the page uses {key}, and the sidecar does not declare it");
+                let value = if capability == Capability::PythonBackend { "\"FILE.py\"" } else { "true" };
+                let what = format!(
+                    "the page uses {key}, and work.json does not declare it: \"capabilities\": {{ \"{key}\": {value} }}"
+                );
                 findings.push(Finding::at(&UNDECLARED, page, *place, String::new(), what));
             }
             None if is_declared && !(is_shimmed && capability == Capability::SaveApi) => {
@@ -321,7 +324,7 @@ fn capabilities(
 }
 
 /// Turns what the sidecar explains into notes.
-fn explain(findings: &mut [Finding], explain: &BTreeMap<String, String>) {
+pub(crate) fn explain(findings: &mut [Finding], explain: &BTreeMap<String, String>) {
     for finding in findings.iter_mut().filter(|f| f.severity == Severity::Explainable) {
         if let Some(words) = explain.get(finding.rule.id).filter(|w| !w.trim().is_empty()) {
             finding.severity = Severity::Note;

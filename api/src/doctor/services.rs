@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use catalog::Digest;
-use intake::play;
+use intake::play::{self, Backend, Work};
 use intake::python::bandit::{Bandit, Lint};
 use policy::headers::{self, Header};
 use policy::{Config, config::Origin};
@@ -100,8 +100,8 @@ fn bandit(data: &Path) -> Result<String, String> {
 }
 
 fn chromium(program: &str) -> Result<String, String> {
-    let played = play::play("doctor.html", PAGE, gate::SCREEN, program);
-    played.map(|_| "it played a page in its sandbox".to_owned()).map_err(|e| e.to_string())
+    let report = play::start(&Work::alone("doctor.html", PAGE), program).play(&Backend::Closed);
+    report.held.map_or_else(|| Ok("it played a page in its sandbox".to_owned()), Err)
 }
 
 /// Whether the configuration of nginx is the one that this program's `sitegen` renders now.

@@ -1,17 +1,18 @@
 //! The programs that a worker starts: a fixed list, each with a deadline and a bounded answer.
 //!
 //! What reads hostile bytes is one of them, so that the worker, which may write the catalogue, never does. A child is
-//! the head of a process group, which ends with it. While one runs, its worker is asked every now and then whether the
+//! the head of a process group, which ends with it, however it ends. While one runs, its worker is asked every now and then whether the
 //! job is still its own.
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// The most that is read of what a program complains.
 const COMPLAINT_BYTES_MAX: u64 = 4096;
@@ -119,7 +120,7 @@ pub(super) fn run(
             Err(_) => go_on()?,
         }
     }
-    let status = child.0.wait().with_context(|| format!("cannot wait for {name}"))?;
+    let status = child.end().with_context(|| format!("cannot wait for {name}"))?;
     let [output, complaint] = outputs;
     let complaint = String::from_utf8_lossy(&complaint).trim().to_owned();
     let Some(code) = status.code() else { bail!("{name} was killed: {status} {complaint}") };
@@ -129,11 +130,26 @@ pub(super) fn run(
 /// A child and whatever it started.
 struct Group(Child);
 
+impl Group {
+    /// Waits until the child has ended, and ends what it left behind.
+    fn end(&mut self) -> std::io::Result<ExitStatus> {
+        if let Some(pid) = self.pid() {
+            // Unreaped, it keeps its number from being given to another group.
+            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        self.0.wait()
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
-        let pid = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let (Some(pid), Ok(None)) = (pid, self.0.try_wait()) {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        if let (Some(pid), Ok(None)) = (self.pid(), self.0.try_wait()) {
+            let _ = kill_process_group(pid, Signal::KILL);
             let _ = self.0.wait();
         }
     }
@@ -162,6 +178,18 @@ mod tests {
         let slow = sh("sleep 1000 & wait", 1).unwrap_err().to_string();
         assert!(slow.contains("longer than 1 seconds"), "{slow}");
         assert!(sh("kill -9 $$", 20).unwrap_err().to_string().contains("was killed"));
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_ends_too() {
+        // The one that is left has the pipe of the one before it, which closes with it.
+        let (mut left, pipe) = std::io::pipe().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec 3>&0; sleep 1000 & exit 0"]).stdin(pipe);
+        let mut child = Group(command.process_group(0).spawn().unwrap());
+        drop(command);
+        assert!(child.end().unwrap().success());
+        assert_eq!(left.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! together with the end of the job. What the gates' process hands over is not believed, only measured: names and sizes
 //! are checked, and what is stored is what was read here.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -55,21 +55,22 @@ pub(super) fn run(worker: &Worker, catalog: &mut Catalog, job: &Leased) -> anyho
         return Ok(Done::Later(format!("Python is closed at the moment, and the submission waits: {why}")));
     }
     catalog.note_stage(job, "playing", checked.is_python)?;
-    let played: Played = worker.ask(
-        catalog,
-        job,
-        worker.programs.gate(["gate", "play"], &folder),
-        limits().job.play_seconds_max,
-    )?;
-    if let Some(why) = played.not_run {
-        return Ok(Done::Later(format!("the smoke run could not be made, and waits: {why}")));
-    }
-    if let (Value::Array(all), Value::Array(found)) = (&mut report["findings"], played.findings) {
+    // For the files of the browser, which a gate that is killed could not remove.
+    let home = tempfile::Builder::new().permissions(Permissions::from_mode(0o711)).tempdir()?;
+    let mut command = worker.programs.gate(["gate", "play"], &folder);
+    command.env("TMPDIR", home.path());
+    let mut played: Played = worker.ask(catalog, job, command, limits().job.play_seconds_max)?;
+    if let (Value::Array(all), Value::Array(found)) =
+        (&mut report["findings"], played.report["findings"].take())
+    {
         all.extend(found);
     }
-    report["longest_task_ms"] = played.longest_task_ms.into();
+    report["runs"] = played.report["runs"].take();
     if played.is_rejected {
         return reject(worker, catalog, job, &checked.slug, &report);
+    }
+    if let Some(why) = played.held {
+        return Ok(Done::Later(format!("the smoke run could not be made, and waits: {why}")));
     }
     catalog.note_stage(job, "storing", checked.is_python)?;
     let out = folder.join("out");

@@ -11,6 +11,7 @@ mod doctor;
 mod egress;
 mod feeds;
 mod full_disk;
+mod gates;
 mod hostile_frame;
 mod killed;
 mod lint;
