@@ -30,7 +30,21 @@ fn a_plain_zip_comes_out_as_it_is() {
 
 #[test]
 fn names_that_lead_elsewhere() {
-    for name in ["../a", "/a", "C:\\a", "c:/a", "a\0.html", "a.", "a/../../b", "\\\\server\\a"] {
+    for name in [
+        "../a",
+        "/a",
+        "C:\\a",
+        "c:/a",
+        "a\0.html",
+        "a.",
+        "a ",
+        "a./b",
+        "C:a",
+        "nul.txt",
+        "..",
+        "a/../../b",
+        "\\\\server\\a",
+    ] {
         assert_eq!(judged(&zip(&[page(), Entry::new(name, b"x")])), (vec!["zip-path"], vec![]), "{name:?}");
     }
     let latin = Entry::new(b"caf\xE9.html".as_slice(), b"x");

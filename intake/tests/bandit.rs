@@ -78,6 +78,14 @@ fn the_pinned_release_itself_answers() {
         Lint::Held(why) => panic!("{why}"),
     };
     assert_eq!(lines(SOURCE), Vec::<usize>::new());
+    // What the grammar allows and Python does not.
+    let digits = "9".repeat(5_000);
+    let Lint::Findings(findings) =
+        Bandit::at("bandit").lint("work.py", format!("def run(inputs):\n    return {digits}\n").as_bytes())
+    else {
+        panic!()
+    };
+    assert_eq!(findings.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["python-syntax"]);
     assert_eq!(lines(b"def run(inputs):\n    assert inputs\n    return eval('1')  # nosec\n"), [2, 3]);
 }
 

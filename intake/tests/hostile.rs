@@ -51,6 +51,13 @@ fn bytes_that_are_no_utf8_text() {
     assert_eq!(place(b"<p>a\0b"), ("control-characters", 1, 5));
     assert_eq!(ids(b"\xEF\xBB\xBF<!doctype html><p>a"), Vec::<&str>::new(), "a byte order mark is fine");
     assert_eq!(ids("<script>const s = '\\uD800'</script>"), Vec::<&str>::new());
+    assert_eq!(ids("<style>p::before { content: '\\D800' }</style>"), Vec::<&str>::new());
+    assert_eq!(ids("<p>&#xD800;&#0;&#x110000;</p>"), Vec::<&str>::new());
+    for wide in ["<p>a", "<!doctype html>\n<p>é"] {
+        let bytes = |order: fn(u16) -> [u8; 2]| wide.encode_utf16().flat_map(order).collect::<Vec<_>>();
+        assert_eq!(place(&bytes(u16::to_le_bytes)), ("not-utf8", 0, 0), "without a mark");
+        assert_eq!(place(&bytes(u16::to_be_bytes)), ("not-utf8", 0, 0), "without a mark");
+    }
 }
 
 #[test]
@@ -149,7 +156,17 @@ fn scripts_that_descend() {
 #[test]
 fn long_tokens() {
     let mebibyte = 1 << 20;
-    assert_eq!(ids(format!("<script>/{}/</script>", "a".repeat(mebibyte))), ["long-line"]);
+    for (open, close) in
+        [("a", ""), ("(", ")"), ("(?=", ")"), ("[", "]"), ("a|", ""), ("(a*)*", ""), ("\\\\u{61}", "")]
+    {
+        let count = mebibyte / (open.len() + close.len());
+        let regex = format!("<script>/{}{}/u.test('')</script>", open.repeat(count), close.repeat(count));
+        let found = check(&regex);
+        // It is read, or it is a finding with its place.
+        assert!(found.iter().all(|f| f.line == 1 && f.column > 1), "{open}: {found:?}");
+    }
+    let script = format!("<script>{}</script>", "a=b+c;".repeat(5 * mebibyte / 6 - 10));
+    assert_eq!(ids(script), ["long-line"], "one line of five mebibytes");
     assert_eq!(ids(format!("<script>const a='{}'</script>", "a b".repeat(mebibyte))), ["long-line"]);
     assert_eq!(ids(format!("<p {}>", "a=b ".repeat(mebibyte / 4))), Vec::<&str>::new());
     assert_eq!(ids(format!("<p title={}>", "&amp;".repeat(mebibyte / 5))), Vec::<&str>::new());

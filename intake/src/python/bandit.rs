@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::finding::Finding;
-use crate::rules::python::BANDIT;
+use crate::rules::python::{BANDIT, SYNTAX};
 use crate::source::shorten;
 
 /// Where bandit is.
@@ -51,8 +51,14 @@ impl Default for Bandit {
 
 #[derive(Deserialize)]
 struct Answer {
-    errors: Vec<serde_json::Value>,
+    errors: Vec<Unread>,
     results: Vec<Issue>,
+}
+
+/// A file that bandit could not read.
+#[derive(Deserialize)]
+struct Unread {
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -72,8 +78,16 @@ pub fn read(name: &str, answer: &[u8]) -> Lint {
         Ok(answer) => answer,
         Err(error) => return Lint::Held(format!("bandit's answer cannot be read: {error}")),
     };
-    if !answer.errors.is_empty() {
-        return Lint::Held("bandit could not read the file".to_owned());
+    match answer.errors.first() {
+        // It says so after Python's own parser did, which knows limits that the grammar does not have.
+        Some(unread) if unread.reason.starts_with("syntax error") => {
+            let what = "Python itself cannot parse this file; a number may have too many digits, or a line too many levels";
+            return Lint::Findings(vec![Finding::whole(&SYNTAX, name, what)]);
+        }
+        Some(unread) => {
+            return Lint::Held(format!("bandit could not read the file: {}", shorten(&unread.reason)));
+        }
+        None => {}
     }
     let finding = |issue: Issue| {
         let severity = issue.issue_severity.to_ascii_lowercase();

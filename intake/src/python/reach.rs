@@ -171,7 +171,11 @@ impl Reach<'_, '_> {
         if makes_code {
             self.source.add_at(&DYNAMIC, place, format!("the function {name} makes code out of text"));
         } else if names.calls.iter().any(|n| n == name) && !self.names.bound.contains(name) {
-            self.source.add_at(&CALL, place, format!("the function {name} is not for a function like this"));
+            self.source.add_at(
+                &CALL,
+                place,
+                format!("{name} reaches for a file, the keyboard or the interpreter, and there is none here"),
+            );
         } else if is_dunder(name) && !names.dunder.iter().any(|n| n == name) {
             self.source.add_at(&REACH, place, format!("the name {name}"));
         }

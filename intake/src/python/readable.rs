@@ -1,7 +1,7 @@
 //! What a person could not read: encoded strings, shifted bytes, minified lines.
 
-use ruff_python_ast::visitor::{Visitor, walk_expr};
-use ruff_python_ast::{Expr, Operator, Stmt};
+use ruff_python_ast::visitor::{Visitor, walk_expr, walk_interpolated_string_element, walk_stmt};
+use ruff_python_ast::{Expr, InterpolatedStringElement, Operator, Stmt};
 use ruff_text_size::Ranged;
 
 use super::Source;
@@ -25,11 +25,13 @@ const DECODERS: [&str; 12] = [
 const LINE_CHARS: usize = 300;
 const STATEMENTS: usize = 8;
 const CODES: usize = 8;
+/// Statements and expressions inside each other; programs behind this gate give up at a few hundred.
+const DEPTH: usize = 64;
 
 /// Checks that a person can read the file.
 pub(super) fn check(source: &mut Source<'_>, body: &[Stmt]) {
     lines(source);
-    let mut readable = Readable { source, codes: 0, has_sum: false };
+    let mut readable = Readable { source, codes: 0, has_sum: false, depth: 0 };
     readable.visit_body(body);
 }
 
@@ -60,9 +62,21 @@ struct Readable<'r, 's> {
     source: &'r mut Source<'s>,
     codes: usize,
     has_sum: bool,
+    depth: usize,
 }
 
 impl<'a> Visitor<'a> for Readable<'_, '_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        self.deeper(statement, |this| walk_stmt(this, statement));
+    }
+
+    fn visit_interpolated_string_element(&mut self, element: &'a InterpolatedStringElement) {
+        if let InterpolatedStringElement::Literal(text) = element {
+            self.literal(&text.value, element);
+        }
+        walk_interpolated_string_element(self, element);
+    }
+
     fn visit_expr(&mut self, expression: &'a Expr) {
         match expression {
             Expr::StringLiteral(text) => self.literal(text.value.to_str(), expression),
@@ -83,11 +97,21 @@ impl<'a> Visitor<'a> for Readable<'_, '_> {
             Expr::Call(call) => self.call(call),
             _ => {}
         }
-        walk_expr(self, expression);
+        self.deeper(expression, |this| walk_expr(this, expression));
     }
 }
 
 impl Readable<'_, '_> {
+    fn deeper(&mut self, place: &impl Ranged, walk: impl FnOnce(&mut Self)) {
+        self.depth += 1;
+        if self.depth == DEPTH {
+            let what = format!("more than {DEPTH} statements and expressions inside each other");
+            self.source.add_at(&UNREADABLE, place, what);
+        }
+        walk(self);
+        self.depth -= 1;
+    }
+
     fn call(&mut self, call: &ruff_python_ast::ExprCall) {
         let Expr::Name(function) = &*call.func else { return };
         let first = call.arguments.args.first();
@@ -106,16 +130,37 @@ impl Readable<'_, '_> {
         }
     }
 
-    fn literal(&mut self, text: &str, place: &Expr) {
+    fn literal(&mut self, text: &str, place: &impl Ranged) {
         let range = place.range();
         let raw = self.source.text.get(range.start().to_usize()..range.end().to_usize()).unwrap_or_default();
         let escapes = raw.matches("\\x").count() + raw.matches("\\u").count() + raw.matches("\\N{").count();
-        if escapes >= 8 && escapes * 3 > text.chars().count() {
+        if has_surrogate(raw) {
+            self.source.add_at(
+                &UNREADABLE,
+                place,
+                "half a character (\\ud800 to \\udfff), which no text can hold",
+            );
+        } else if escapes >= 8 && escapes * 3 > text.chars().count() {
             self.source.add_at(&UNREADABLE, place, format!("{escapes} letters written as escapes"));
         } else if text.split_whitespace().any(is_encoded) {
             self.source.add_at(&UNREADABLE, place, "a text that looks encoded");
         }
     }
+}
+
+/// Whether a text as it is written has an escape for one half of a character.
+fn has_surrogate(raw: &str) -> bool {
+    let mut rest = raw;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        let digits = escape.strip_prefix('u').or_else(|| escape.strip_prefix("U0000")).unwrap_or_default();
+        let code = digits.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        if code.is_some_and(|code| (0xD800..0xE000).contains(&code)) {
+            return true;
+        }
+        // What is escaped by this backslash, which may be another one.
+        rest = escape.get(escape.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+    }
+    false
 }
 
 /// `x ^ 42`, and `ord(c) + 3`.
