@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::rules::document::{CONTROL, DISGUISE, EMPTY, ENCODING, SIZE};
 use crate::scan::{Outcome, Scan};
-use crate::source::{Lines, Piece, shorten};
+use crate::source::{Lines, Piece};
 use crate::{data, html};
 
 /// Checks the bytes of an HTML file of at most `bytes_max`.
@@ -30,11 +30,9 @@ fn only(finding: Finding) -> Outcome {
 
 fn read(file: &str, bytes: &[u8], bytes_max: u64) -> Outcome {
     if bytes.len() as u64 > bytes_max {
-        let what = format!(
-            "{} bytes, {} more than the {bytes_max} allowed",
-            bytes.len(),
-            bytes.len() as u64 - bytes_max
-        );
+        let jam = if bytes_max == policy::limits().work.tinyjam_bytes_max { " in the tinyjam" } else { "" };
+        let more = bytes.len() as u64 - bytes_max;
+        let what = format!("{} bytes, {more} more than the {bytes_max} allowed{jam}", bytes.len());
         return only(Finding::whole(&SIZE, file, what));
     }
     if let Some(finding) = disguise(file, bytes) {
@@ -52,7 +50,12 @@ fn read(file: &str, bytes: &[u8], bytes_max: u64) -> Outcome {
     let is_stray =
         |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{C}' | '\u{80}'..='\u{9F}');
     for (at, c) in text.match_indices(is_stray) {
-        scan.add(&CONTROL, &piece, at..at + c.len(), format!("the character {}", shorten(c)));
+        scan.add(
+            &CONTROL,
+            &piece,
+            at..at + c.len(),
+            format!("the control character U+{:04X}", c.chars().next().map_or(0, u32::from)),
+        );
     }
     html::scan(&mut scan, &piece);
     scan.finish()

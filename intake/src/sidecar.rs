@@ -17,6 +17,13 @@ use crate::submission::File;
 /// Errors that are looked for one after the other, at most.
 const ERRORS: usize = 20;
 
+/// What is often written as a list, and what it has to be.
+const LISTS: [(&str, &str); 3] = [
+    ("/capabilities", "{ \"audio\": true }"),
+    ("/view", "{ \"width\": 640, \"height\": 480 }"),
+    ("/explain", "{ \"storage-local\": \"the reason\" }"),
+];
+
 /// A sidecar that was read.
 #[derive(Debug)]
 pub struct Sidecar<'f> {
@@ -50,19 +57,36 @@ fn errors(file: &str, text: &str, first: ManifestError) -> Vec<Finding> {
         return vec![Finding::at(&JSON, file, place, String::new(), first.message)];
     };
     let mut findings = Vec::new();
-    let mut error = first;
-    while findings.len() < ERRORS {
-        findings.push(wrong_value(file, text, &error));
+    for (pointer, example) in LISTS {
+        if value.pointer(pointer).is_some_and(serde_json::Value::is_array) && remove(&mut value, pointer) {
+            let message = format!("a list, where {example} is meant");
+            findings.push(wrong_value(
+                file,
+                text,
+                &ManifestError { pointer: pointer.into(), message, ..first.clone() },
+            ));
+        }
+    }
+    let mut error = match Manifest::parse(value.to_string().as_bytes()) {
+        Ok(_) => return findings,
+        Err(_) if findings.is_empty() => first,
+        Err(rest) => rest,
+    };
+    for _ in 0..ERRORS {
+        let is_missing = error.message.starts_with("missing field");
+        // What misses a value that was taken out before goes without a word.
+        if !is_missing || findings.is_empty() {
+            findings.push(wrong_value(file, text, &error));
+        }
         if !remove(&mut value, &error.pointer) {
             break;
         }
-        let rest = value.to_string();
-        match Manifest::parse(rest.as_bytes()) {
+        match Manifest::parse(value.to_string().as_bytes()) {
             Ok(_) => break,
-            Err(next) if next.message.starts_with("missing field") => break,
             Err(next) => error = next,
         }
     }
+    findings.sort_by_key(|f| (f.line, f.column));
     findings
 }
 
@@ -71,11 +95,19 @@ fn wrong_value(file: &str, text: &str, error: &ManifestError) -> Finding {
     let place = range.as_ref().map_or((error.line, error.col), |r| Lines::of(text).place(r.start));
     let excerpt = range.and_then(|r| text.get(r)).map(shorten).unwrap_or_default();
     let pointer = if error.pointer.is_empty() { "the whole file" } else { &error.pointer };
-    Finding::at(&VALUE, file, place, excerpt, format!("{pointer}: {}", error.message))
+    let message =
+        error.message.replace("expected u16", "expected a whole number").replace("a sequence", "a list");
+    Finding::at(&VALUE, file, place, excerpt, format!("{pointer}: {message}"))
 }
 
-/// Takes the value at `pointer` out; whether there was one.
+/// Takes the value at `pointer` out, or puts another into the place of an id, which nothing can be without; whether that
+/// could be done.
 fn remove(value: &mut serde_json::Value, pointer: &str) -> bool {
+    if pointer == "/id" || pointer.is_empty() && value.get("id").is_none() {
+        return value
+            .as_object_mut()
+            .is_some_and(|map| map.insert("id".into(), "a".into()).is_none_or(|id| id != "a"));
+    }
     let Some((parent, key)) = pointer.rsplit_once('/') else { return false };
     let key = key.replace("~1", "/").replace("~0", "~");
     match value.pointer_mut(parent) {

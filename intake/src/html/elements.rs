@@ -126,12 +126,17 @@ pub fn resource(scan: &mut Scan<'_>, text: &Piece<'_>, user: &str) {
 pub fn missing(scan: &mut Scan<'_>, text: &Piece<'_>, range: std::ops::Range<usize>, file: &str, user: &str) {
     let name = file.split(['?', '#']).next().unwrap_or(file);
     scan.missing.insert(name.to_owned());
-    scan.add(
-        &MISSING,
-        text,
-        range,
-        format!("{user} needs the file {}, which is not inside the work", shown(name)),
-    );
+    let advice = match user {
+        "a link" => "; a work is one page, so what stands there has to become a part of it",
+        "an import" => "; bundle it into the script, as esbuild and rollup do",
+        "fetch" | "XMLHttpRequest" => "; write what it holds into the script",
+        _ if name.ends_with("manifest.json") || name.ends_with(".webmanifest") => {
+            "; a work is not installed, so remove the element"
+        }
+        _ => "",
+    };
+    let what = format!("{user} needs the file {}, which is not inside the work{advice}", shown(name));
+    scan.add(&MISSING, text, range, what);
 }
 
 /// Judges an address that a player can follow.

@@ -74,7 +74,7 @@ rules! {
     PAGE = "no-page" Archive Reject {
         title: "No page, or more than one",
         why: "A work is exactly one HTML file.",
-        fix: "Keep one file with the ending .html, best called index.html.",
+        fix: "Keep one file with the ending .html, best called index.html; make other pages parts of it.",
         fails: Zip "readme.txt\nwork.json",
         passes: Zip "index.html\nwork.json",
     }

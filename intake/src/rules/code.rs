@@ -123,7 +123,7 @@ rules! {
     DATA_DOCUMENT = "data-document" EncodedPayload Explainable {
         title: "A document or a script as a data: address",
         why: "It is a second page inside the first one; the check reads it too, but a browser may not open it here.",
-        fix: "Put its content into the page itself.",
+        fix: "Put its content into the page itself. If it is there for the player to keep, say that in the sidecar.",
         fails: Html "<a download href=\"data:text/html,<p>hello\">page</a>",
         passes: Html "<a download=a.txt href=\"data:text/plain,hello\">text</a>",
     }

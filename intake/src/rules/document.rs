@@ -4,7 +4,7 @@ rules! {
     SIZE = "too-large" Document Reject {
         title: "A file over the size limit",
         why: "Tiny is what this site is about; the limit is the same for everyone.",
-        fix: "Make images and sounds smaller first: they are usually most of it.",
+        fix: "Make images and sounds smaller first: they are usually most of it. Then leave out what a library has and the work does not use.",
         fails: Words "an HTML file of one byte more than the limit in policy",
         passes: Html "<p>hello</p>",
     }
@@ -18,14 +18,14 @@ rules! {
     ENCODING = "not-utf8" Document Reject {
         title: "Text that is not UTF-8",
         why: "Every work is served as UTF-8, so other encodings would show wrong characters or hide code.",
-        fix: "Save the file as UTF-8; every editor can.",
+        fix: "Save the file as UTF-8, which every editor can; a meta element that names an encoding has to say utf-8.",
         fails: Words "bytes that are no UTF-8, UTF-16, or a meta element that names another encoding",
         passes: Html "<meta charset=utf-8><p>é</p>",
     }
     CONTROL = "control-characters" Document Reject {
         title: "Control characters that no text has",
         why: "A NUL or an escape character makes programs disagree about what the text says.",
-        fix: "Remove the character; in a script, write it as \\x00.",
+        fix: "Remove the character; in a script, write it as an escape, such as \\x1b.",
         fails: Html "<p>a\u{0}b</p>",
         passes: Html "<p>a\tb</p>",
     }
@@ -46,7 +46,7 @@ rules! {
     SYNTAX = "script-syntax" Document Reject {
         title: "A script that cannot be parsed",
         why: "A script that the parser cannot read cannot be checked, and a browser skips it.",
-        fix: "Mend the syntax error at this place.",
+        fix: "Mend the error at this place. TypeScript and JSX have to be compiled to JavaScript before.",
         fails: Script "let let = ;",
         passes: Script "let x = 1 // fine\n",
     }
@@ -60,7 +60,7 @@ rules! {
     UNDECLARED = "capability-undeclared" Capability Explainable {
         title: "A capability used but not declared",
         why: "Whatever the sidecar does not declare is denied by the browser, so this would not work.",
-        fix: "Declare it under capabilities in the sidecar.",
+        fix: "Add what the finding shows to work.json, the sidecar, or remove the use.",
         fails: Pair "{\"id\":\"a\",\"title\":\"A\",\"capabilities\":{}}\n---\n<script>new AudioContext()</script>",
         passes: Pair "{\"id\":\"a\",\"title\":\"A\",\"capabilities\":{\"audio\":true}}\n---\n<script>new AudioContext()</script>",
     }

@@ -39,7 +39,7 @@ rules! {
     LOAD = "net-load" Network Reject {
         title: "An image, style, script, sound or font from another site",
         why: "The browser refuses it, so the player would miss it, and a request would tell another site who plays.",
-        fix: "Save the file beside your page and run `intake pack`, which puts it into the page.",
+        fix: "Remove it if it counts visitors or is a font, which no work can load; else save the file beside your page and run `intake pack`, which puts it into the page.",
         fails: Html "<img src=https://cdn.example/hero.png>",
         passes: Html "<img src=data:image/gif;base64,R0lGODlhAQABAAAAACw=>",
     }
@@ -95,7 +95,7 @@ rules! {
     MISSING = "missing-file" SelfContained Reject {
         title: "A file that is not inside the work",
         why: "A work is served as one file, so whatever it names beside itself would be missing for every player.",
-        fix: "Run `intake pack` in the folder that holds the file: it puts scripts, styles, images, sounds and fonts inside.",
+        fix: "Run `intake pack` on the folder that holds the page and the file: it puts scripts, styles, images and sounds inside, and names what it cannot.",
         fails: Html "<script src=game.js></script>",
         passes: Html "<script>const src = \"game\"</script>",
     }

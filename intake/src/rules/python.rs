@@ -18,7 +18,7 @@ rules! {
     SYNTAX = "python-syntax" Python Reject {
         title: "Python that cannot be parsed",
         why: "What cannot be parsed cannot be checked, and would fail at every call.",
-        fix: "Mend the syntax error at this place.",
+        fix: "Mend the error at this place; the function is run by Python 3.",
         fails: Python "def run(inputs)\n    return {}\n",
         passes: Python "def run(inputs):\n    match inputs:\n        case {\"a\": x}:\n            return x\n    return {}\n",
     }
@@ -32,7 +32,7 @@ rules! {
     TOP_LEVEL = "python-top-level" Python Reject {
         title: "Something that runs when the file is loaded",
         why: "The file is a function, not a script: at its top level are only imports, constants, functions and classes.",
-        fix: "Move the statement into run, or into a function that run calls.",
+        fix: "Move the statement into run, or into a function that run calls; remove it if it starts a server or a program.",
         fails: Python "print(1)\n\ndef run(inputs):\n    return {}\n",
         passes: Python "import re\nWORD = re.compile(r\"\\w+\")\nSIZES = {\"a\": [1, -2], \"b\": 3 * 4}\n\ndef run(inputs):\n    return {}\n",
     }

@@ -1,0 +1,2 @@
+def run(inputs):
+    return {"text": str(eval(inputs["text"]))}

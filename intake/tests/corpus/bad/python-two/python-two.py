@@ -1,0 +1,3 @@
+def run(inputs):
+    print "looking at", inputs["text"]
+    return {"text": "a room"}

@@ -1,0 +1,3 @@
+def run(inputs):
+    text = inputs["text"]
+	return {"text": text}
