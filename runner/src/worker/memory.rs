@@ -164,10 +164,10 @@ extern "C" fn free(_: *mut c_void, block: *mut c_void) {
 }
 
 extern "C" fn arena(_: *mut c_void, size: usize) -> *mut c_void {
-    // The worker's own small blocks come one by one where a whole arena would put the engine past its limit for good.
+    // Never past the limit, and no refusal: without an arena CPython asks for its small blocks one by one. An arena from
+    // the reserve, or the reserve opened for want of one, would leave nothing to who handles the error.
     let (limit, would) = (LIMIT.load(Relaxed), HELD.load(Relaxed).saturating_add(size));
-    let fits = if LIMITED.load(Relaxed) { allows(size) } else { limit == 0 || would <= limit };
-    if !fits {
+    if limit > 0 && would > limit {
         return std::ptr::null_mut();
     }
     let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
