@@ -111,10 +111,8 @@ fn rendered(config: &Config, file: &Path) -> Result<String, String> {
     let Some(place) = places.iter().find(|p| p.join("headers.conf").is_file()) else {
         return Err(format!("none in {} or {}", places[0].display(), places[1].display()));
     };
-    let fresh = std::env::temp_dir().join(format!("tinyfiles-doctor-{}", std::process::id()));
-    let compared = compare(place, &fresh, file);
-    let _ = fs::remove_dir_all(&fresh);
-    compared
+    let fresh = tempfile::tempdir().map_err(|e| format!("no folder for a fresh one: {e}"))?;
+    compare(place, fresh.path(), file)
 }
 
 fn compare(place: &Path, fresh: &Path, file: &Path) -> Result<String, String> {
