@@ -11,9 +11,11 @@ pub mod desk;
 pub mod faults;
 pub mod http;
 pub mod player;
+pub mod review_bench;
 pub mod save_bench;
 pub mod services;
 pub mod small_disk;
+pub mod synthetic;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! `./dev bench`: what publishing costs, beside what other generators cost in the same run; what a save and a check cost.
 //!
-//! `./dev bench --full` adds a catalogue of 100,000 works, `--saves`, `--save` and `--check` are one of the last tables alone. Everything printed was measured in this run, on this
+//! `./dev bench --full` adds a catalogue of 100,000 works, `--review`, `--saves`, `--save` and `--check` are one of the last tables alone. Everything printed was measured in this run, on this
 //! machine; compare rows with each other, not with those of another day.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
@@ -14,8 +14,9 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use catalog::{Catalog, Data, Digest, Manifest, Role, Work, WorkFile};
+use catalog::{Catalog, Data, Digest};
 use tests::cost::{Cost, measured, median};
+use tests::synthetic::{change, fill, work};
 use tests::{Installation, http, repository};
 
 /// Works of the cold publish.
@@ -25,18 +26,23 @@ const SWAPS: usize = 100;
 
 fn main() -> Result<()> {
     let asked = std::env::args().nth(1).unwrap_or_default();
-    if !matches!(asked.as_str(), "--saves" | "--save" | "--check") {
+    if !matches!(asked.as_str(), "--review" | "--saves" | "--save" | "--check") {
         publishing(asked == "--full")?;
+    }
+    if matches!(asked.as_str(), "" | "--full" | "--review") {
+        let disk = repository().join("target/bench");
+        fs::create_dir_all(&disk)?;
+        tests::review_bench::table(&disk, |row| println!("{row}"))?;
     }
     if matches!(asked.as_str(), "" | "--full" | "--saves") {
         let disk = repository().join("target/bench");
         fs::create_dir_all(&disk)?;
         println!("{}", tests::api_bench::table(&disk)?);
     }
-    if !matches!(asked.as_str(), "--saves" | "--check") {
+    if matches!(asked.as_str(), "" | "--full" | "--save") {
         println!("{}", tests::save_bench::table()?);
     }
-    if !matches!(asked.as_str(), "--saves" | "--save") {
+    if matches!(asked.as_str(), "" | "--full" | "--check") {
         println!("{}", tests::check_bench::table()?);
     }
     Ok(())
@@ -48,71 +54,6 @@ fn publishing(full: bool) -> Result<()> {
     cold(&disk)?;
     one_change(&disk, full)?;
     under_load(&disk)
-}
-
-/// Three paragraphs that differ from work to work.
-fn paragraphs(i: usize) -> String {
-    let sentence = |n: usize| {
-        format!(
-            "Number {i} turns *{n}* small wheels until the [lamp](https://example.org/{n}) on top is lit. "
-        )
-    };
-    (0..3).map(|p| (0..4).map(|s| sentence(p * 4 + s)).collect::<String>()).collect::<Vec<_>>().join("\n\n")
-}
-
-/// A work that nobody made. `version` changes its bytes.
-fn work(i: usize, creators: usize, version: usize) -> Result<(Work, [Vec<u8>; 2])> {
-    let slug = format!("work-{i}");
-    let sidecar = serde_json::json!({
-        "id": slug, "title": format!("Work number {i}.{version}"), "summary": format!("What number {i} does, in a line."),
-        "description": paragraphs(i), "tags": [format!("tag-{}", i % 40)], "capabilities": { "audio": i.is_multiple_of(2) },
-    });
-    let sidecar = sidecar.to_string().into_bytes();
-    let payload = format!("<!DOCTYPE html><title>{i}</title><p>{version}</p>{}", paragraphs(i)).into_bytes();
-    let file = |name: &str, role, bytes: &[u8]| WorkFile {
-        name: name.to_owned(),
-        role,
-        digest: Digest::of(bytes),
-        bytes: bytes.len() as u64,
-    };
-    let work = Work {
-        creator: format!("creator-{}", i % creators).parse()?,
-        slug: slug.parse()?,
-        manifest: Manifest::parse(&sidecar)?,
-        released: format!("20{:02}-{:02}-{:02}", 10 + i % 16, 1 + i % 12, 1 + i % 28).parse()?,
-        updated: "2026-11-30".parse()?,
-        files: vec![file("index.html", Role::Payload, &payload), file("work.json", Role::Sidecar, &sidecar)],
-    };
-    Ok((work, [payload, sidecar]))
-}
-
-/// Fills the catalogue of an installation, which is not part of what is measured.
-fn fill(here: &Installation, works: usize, creators: usize) -> Result<()> {
-    let data = Data::open(&here.data(""))?;
-    let writer = data.writer()?;
-    let mut catalog = Catalog::open(&here.data("catalog.db"))?;
-    let mut rows = Vec::new();
-    for i in 0..works {
-        let (row, bytes) = work(i, creators, 0)?;
-        for bytes in bytes {
-            writer.put(&bytes)?;
-        }
-        rows.push(row);
-    }
-    writer.sync()?;
-    Ok(catalog.publish(&rows)?)
-}
-
-/// Changes one work.
-fn change(here: &Installation, i: usize, creators: usize, version: usize) -> Result<()> {
-    let data = Data::open(&here.data(""))?;
-    let writer = data.writer()?;
-    let (row, bytes) = work(i, creators, version)?;
-    for bytes in bytes {
-        writer.put(&bytes)?;
-    }
-    writer.sync()?;
-    Ok(Catalog::open(&here.data("catalog.db"))?.replace(&row)?)
 }
 
 /// Leaves the catalogue and its files, and takes everything a publish made.
