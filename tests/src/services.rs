@@ -66,8 +66,17 @@ impl Installation {
     /// Starts `runner serve` and waits until its gate is open. What the suite proved is kept for the tests after this one: it
     /// holds for one build, one policy and one kernel.
     pub fn runner(&self) -> Result<Service> {
+        self.runner_with(&[])
+    }
+
+    /// The same with bandit, for submissions with a function.
+    pub fn linting_runner(&self) -> Result<Service> {
+        self.runner_with(&["--bandit", &repository().join("target/bandit").to_string_lossy()])
+    }
+
+    fn runner_with(&self, options: &[&str]) -> Result<Service> {
         let mut command = Command::new(program("runner"));
-        command.arg("serve").arg("--socket").arg(self.data("runner.sock"));
+        command.arg("serve").args(options).arg("--socket").arg(self.data("runner.sock"));
         let (said, saying) = std::io::pipe()?;
         command.arg("--state").arg(repository().join("target/proved-gate"));
         command.stdout(saying.try_clone()?).stderr(saying);

@@ -8,6 +8,11 @@ use tests::desk::{self, Key, until};
 use tests::{Installation, http};
 
 const SIDECAR: &str = r#"{"id": "kite", "title": "Kite", "summary": "It flies."}"#;
+/// The same as a pair with a function.
+const PAIR: &str = r#"{"id": "kite", "title": "Kite", "summary": "It flies.", "capabilities": {"python_backend": "kite.py"}}"#;
+const FUNCTION: &str = "def run(inputs):\n    return {\"high\": inputs[\"line\"] * 2}\n";
+/// What a page says that has its function's answer.
+const HIGH: &str = "42 metres";
 
 fn page(colour: &str, more: &str) -> String {
     format!(
@@ -15,6 +20,15 @@ fn page(colour: &str, more: &str) -> String {
          height=\"200\"></canvas>\n<script>\nconst c = document.getElementById(\"sky\").getContext(\"2d\");\nc.fillStyle = \
          \"{colour}\";\nc.fillRect(20, 20, 100, 80);\n{more}\n</script></body></html>\n"
     )
+}
+
+/// A page that asks the function it comes with, and flies without it too.
+fn pair() -> Result<String> {
+    let tf = std::fs::read_to_string(tests::repository().join("theme/tf.js"))?;
+    let ask = "TF.backend({ line: 21 }).then(a => { document.getElementById('high').textContent = a.high + ' metres' },\n\
+               () => { document.getElementById('high').textContent = 'no wind' });";
+    let with = format!("<script data-tf>\n{tf}</script><p id=\"high\"></p>\n<script>");
+    Ok(page("teal", ask).replacen("<script>", &with, 1))
 }
 
 /// A published installation with nginx and the server behind `/api/`.
@@ -71,10 +85,19 @@ async fn claim(browser: &Client, here: &Installation, name: &str) -> Result<()> 
 
 /// Submits a page and its sidecar, and waits until the job is in that state.
 async fn submit(browser: &Client, here: &Installation, html: &str, state: &str) -> Result<()> {
-    let folder = desk::folder(here, "kite", &[("index.html", html), ("work.json", SIDECAR)])?;
+    submit_files(browser, here, &[("index.html", html), ("work.json", SIDECAR)], state).await
+}
+
+async fn submit_files(
+    browser: &Client,
+    here: &Installation,
+    files: &[(&str, &str)],
+    state: &str,
+) -> Result<()> {
+    let folder = desk::folder(here, "kite", files)?;
     go(browser, here, "/submit.html", "#key-some").await?;
-    let files = ["index.html", "work.json"].map(|f| folder.join(f).display().to_string()).join("\n");
-    write(browser, "#files", &files).await?;
+    let paths: Vec<String> = files.iter().map(|(name, _)| folder.join(name).display().to_string()).collect();
+    write(browser, "#files", &paths.join("\n")).await?;
     shown(browser, "#send:enabled").await?;
     press(browser, "#send").await?;
     shown(browser, &format!("#job .state.{state}")).await
@@ -90,8 +113,33 @@ async fn play_pending(moderator: &Browser, here: &Installation) -> Result<String
     go(browser, here, &path, "#play").await?;
     moderator.play().await?;
     browser.wait().for_element(Locator::Css("#sky")).await?;
+    has_its_answer(browser).await?;
     browser.enter_parent_frame().await?;
     Ok(path)
+}
+
+/// The work is where players look.
+fn is_listed(here: &Installation) -> Result<()> {
+    for file in ["/", "/rss.xml", "/sitemap.xml", "/data/works.js"] {
+        let answer = http::get(here.site_port, "localhost", file)?.text();
+        assert!(answer.contains("maker/kite") || answer.contains("\"kite\""), "{file}");
+    }
+    Ok(())
+}
+
+/// Waits until the page in the frame has what its function answered.
+async fn has_its_answer(browser: &Client) -> Result<()> {
+    shown(browser, "#high").await?;
+    let script = "return document.getElementById('high').textContent";
+    for _ in 0..1_200 {
+        let said = browser.execute(script, vec![]).await?;
+        if said != "" {
+            ensure!(said == HIGH, "the function did not answer: {said}");
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    anyhow::bail!("the page waits for its function")
 }
 
 async fn decide(browser: &Client, here: &Installation, decision: &str, reason: &str) -> Result<()> {
@@ -106,6 +154,7 @@ async fn decide(browser: &Client, here: &Installation, decision: &str, reason: &
 #[tokio::test(flavor = "multi_thread")]
 async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()> {
     let (here, _serve) = installation()?;
+    let _runner = here.linting_runner()?;
     let _work = desk::work(&here)?;
     let maker = Browser::open(&[], (1000, 900)).await?;
     let moderator = Browser::open(&[], (1000, 900)).await?;
@@ -118,21 +167,21 @@ async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()>
     submit(&maker.client, &here, &page("teal", "eval(\"1\");"), "rejected").await?;
     let findings = text(&maker.client, "#job .findings").await?;
     assert!(findings.contains("index.html:6") && findings.contains("eval"), "{findings}");
-    submit(&maker.client, &here, &page("teal", ""), "pending_review").await?;
+    let files = [("index.html", &*pair()?), ("work.json", PAIR), ("kite.py", FUNCTION)];
+    submit_files(&maker.client, &here, &files, "pending_review").await?;
     assert_eq!(status(&here, "/maker/kite/")?, 404);
 
-    // Played and approved: it is where players look.
+    // Played with its function, which nobody else can call yet, and approved.
+    let ask = Some(json!({ "line": 1 }));
+    assert_eq!(Key::new(&here, 9)?.ask("POST", "/api/python/maker/kite", ask.as_ref())?.status, 404);
     let preview = play_pending(&moderator, &here).await?;
     decide(&moderator.client, &here, "approve", "It flies.").await?;
     until(|| Ok((status(&here, "/maker/kite/")? == 200).then_some(())))?;
     assert_eq!(status(&here, &preview)?, 404, "a preview ends with the decision");
-    for file in ["/", "/rss.xml", "/sitemap.xml", "/data/works.js"] {
-        let answer = http::get(here.site_port, "localhost", file)?.text();
-        assert!(answer.contains("maker/kite") || answer.contains("\"kite\""), "{file}");
-    }
+    is_listed(&here)?;
     go(&maker.client, &here, "/maker/kite/", "#play").await?;
     maker.play().await?;
-    maker.client.wait().for_element(Locator::Css("#sky")).await?;
+    has_its_answer(&maker.client).await?;
     maker.client.enter_parent_frame().await?;
     assert!(!maker.client.find(Locator::Css("#rate")).await?.is_displayed().await?, "one's own");
 
@@ -143,7 +192,7 @@ async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()>
     go(&moderator.client, &here, "/maker/kite/", "#rate :checked + span").await?;
     assert_eq!(text(&moderator.client, "#rate :checked + span").await?, "4");
 
-    // An update waits beside what is served.
+    // An update, without its function, waits beside what is served.
     submit(&maker.client, &here, &page("crimson", ""), "pending_review").await?;
     let served = || Ok::<_, anyhow::Error>(http::get(here.content_port, "127.0.0.1", "/maker/kite/")?.text());
     assert!(served()?.contains("teal"));
