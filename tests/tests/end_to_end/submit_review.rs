@@ -218,6 +218,14 @@ async fn a_work_goes_from_a_new_key_to_its_page_and_off_it_again() -> Result<()>
     until(|| Ok((status(&here, "/maker/kite/")? == 410).then_some(())))?;
     assert_eq!(http::get(here.content_port, "127.0.0.1", "/maker/kite/")?.status, 410);
 
+    // A role that ends while the desk is open.
+    desk::api(&here, &["member", "revoke", "mod", "moderator"])?;
+    press(&moderator.client, "#again").await?;
+    moderator.client.wait().for_element(Locator::Css("#desk[hidden]")).await?;
+    shown(&moderator.client, "#review-news.loud").await?;
+    let told = text(&moderator.client, "#review-news").await?;
+    assert!(told.starts_with("mod is not a moderator any more"), "{told}");
+
     // The key, brought back in another profile.
     let kept = maker.run("return sessionStorage.getItem('tinyfiles-key')").await?;
     let file =
@@ -333,6 +341,11 @@ fn an_approval_stands_while_publishing_fails_and_the_site_stays() -> Result<()> 
     here.edit("theme/templates/base.html", "{{ no_such_value }}", "")?;
     let _work = desk::work(&here)?;
     until(|| Ok((status(&here, "/maker/kite/")? == 200).then_some(())))?;
+    // What its creator does not want there any more goes the same way.
+    assert_eq!(moderator.ask("DELETE", "/api/works/kite", None)?.status, 404, "it is not theirs");
+    assert_eq!(maker.ask("DELETE", "/api/works/kite", None)?.status, 204);
+    until(|| Ok((status(&here, "/maker/kite/")? == 410).then_some(())))?;
+    maker.wait(&job, "withdrawn")?;
     Ok(())
 }
 
