@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use catalog::submission::State;
 use catalog::{Catalog, CatalogError};
 use policy::limits;
 
@@ -25,8 +26,11 @@ pub(super) fn all(data: &Path, catalog: &Catalog) {
 
 fn known(data: &Path, catalog: &Catalog) -> Result<(), CatalogError> {
     let upload = Duration::from_secs(limits().submission.upload_seconds_max) * 2;
-    let staged: HashSet<String> = catalog.staged()?.into_iter().collect();
-    remove(&data.join(STAGING), |name, age| !staged.contains(name) && age > upload);
+    remove(&data.join(STAGING), |job, age| match catalog.submission(job) {
+        Ok(Some(submission)) => submission.state != State::Received,
+        Ok(None) => age > upload,
+        Err(_) => false,
+    });
     catalog.close_previews(now())?;
     let previews: HashSet<String> = catalog.open_previews(now())?.into_iter().collect();
     for side in ["site", "content"] {

@@ -26,5 +26,6 @@ mod sandbox;
 mod saves;
 mod saves_python;
 mod snippet;
+mod story;
 mod submit_review;
 mod tree_verify;
