@@ -43,6 +43,8 @@ const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 /// The period over which the CPU share is counted.
 pub(crate) const CPU_PERIOD_US: u64 = 100_000;
 const PREFIX: &str = "tinyfiles-";
+/// How the one ends that a supervisor lives in on v2.
+const LEAF: &str = "-supervisor";
 
 /// One generation of the kernel interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +134,7 @@ fn v2_base(line: &str, own: &str, below: Option<&str>, controller: &'static str)
     if kind != "cgroup2" {
         return None;
     }
-    let place = own.lines().find_map(|l| l.strip_prefix("0::"))?;
+    let place = own.lines().find_map(|l| l.strip_prefix("0::")).map(without_leaf)?;
     let path = join(point, root, below.unwrap_or(place));
     let offered = fs::read_to_string(path.join("cgroup.controllers")).unwrap_or_default();
     offered.split_whitespace().any(|c| c == controller).then(|| Base {
@@ -140,6 +142,14 @@ fn v2_base(line: &str, own: &str, below: Option<&str>, controller: &'static str)
         path,
         controllers: vec![controller],
     })
+}
+
+/// The cgroup that was given, for a process that [`delegate`] moved into a leaf of it.
+fn without_leaf(place: &str) -> &str {
+    match place.rsplit_once('/') {
+        Some((given, leaf)) if leaf.starts_with(PREFIX) && leaf.ends_with(LEAF) => given,
+        _ => place,
+    }
 }
 
 fn join(point: &str, root: &str, place: &str) -> PathBuf {
@@ -387,19 +397,30 @@ fn settings(version: Version, controller: &str, limits: Limits) -> Vec<(&'static
     }
 }
 
-/// On v2 only a cgroup without processes of its own may hand controllers down. Moves this process into a leaf if it
-/// lives there, then hands them down.
+/// On v2 only a cgroup without processes of its own may hand controllers down. Moves those of this process and its
+/// children that live there into a leaf, then hands them down.
 fn delegate(base: &Base) -> Result<(), CgroupError> {
     let control = base.path.join("cgroup.subtree_control");
     let wanted: Vec<String> = base.controllers.iter().map(|c| format!("+{c}")).collect();
     if fs::write(&control, wanted.join(" ")).is_ok() {
         return Ok(());
     }
-    let leaf = base.path.join(format!("{PREFIX}{}-supervisor", std::process::id()));
+    let leaf = base.path.join(format!("{PREFIX}{}{LEAF}", std::process::id()));
     fs::create_dir_all(&leaf).map_err(at(&leaf))?;
-    let procs = leaf.join("cgroup.procs");
-    fs::write(&procs, "0").map_err(at(&procs))?;
+    let (from, to) = (base.path.join("cgroup.procs"), leaf.join("cgroup.procs"));
+    for process in fs::read_to_string(&from).map_err(at(&from))?.lines().filter(|p| is_ours(p)) {
+        fs::write(&to, process).map_err(at(&to))?;
+    }
     fs::write(&control, wanted.join(" ")).map_err(at(&control))
+}
+
+/// Is it this process or a child of it?
+fn is_ours(process: &str) -> bool {
+    let own = std::process::id().to_string();
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in brackets, may hold anything; after it come the state and the parent.
+    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+    process == own || parent == Some(&own)
 }
 
 /// Removes the slots of supervisors that were killed before they could.
@@ -471,6 +492,9 @@ mod tests {
             bases[0],
             Base { version: Version::V2, path: own.clone(), controllers: CONTROLLERS.to_vec() }
         );
+        // A second supervisor of the process finds the same.
+        let moved = find_bases(&mounts, "0::/user.slice/tinyfiles-7-supervisor", None).unwrap();
+        assert_eq!(moved, bases);
         fs::write(own.join("cgroup.controllers"), "cpu memory\n").unwrap();
         let missing = find_bases(&mounts, "0::/user.slice", None).unwrap_err();
         assert!(missing.to_string().starts_with("no cgroup controller `pids`"), "{missing}");
