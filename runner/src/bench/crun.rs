@@ -49,6 +49,8 @@ impl Bundle {
     }
 
     fn write(&self) -> io::Result<()> {
+        // Not one that somebody else has put there.
+        fs::create_dir(&self.folder)?;
         let root = self.folder.join("rootfs");
         for place in ["usr", "tmp", "dev", "proc"] {
             fs::create_dir_all(root.join(place))?;

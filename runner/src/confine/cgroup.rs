@@ -501,6 +501,16 @@ mod tests {
     }
 
     #[test]
+    fn a_process_and_its_children_go_along_and_nobody_else() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(is_ours(&std::process::id().to_string()) && is_ours(&child.id().to_string()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_ours("1") && !is_ours(&child.id().to_string()) && !is_ours(""));
+    }
+
+    #[test]
     fn limits_are_written_as_each_version_wants_them() {
         let limits = Limits { memory_bytes: 128 << 20, processes: 32, cpus: 0.5 };
         let flat =
