@@ -4,7 +4,7 @@
 
 use std::sync::Once;
 
-use ::runner::interpreter::{self, Library};
+use ::runner::engine::interpreter::{self, Library};
 use ::runner::wire::{Hello, Reply, Request, split};
 use ::runner::worker::read;
 

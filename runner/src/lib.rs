@@ -45,7 +45,7 @@
 //! | [`child`] | the life of one call, as a numbered list |
 //! | [`confine`] | the layers, one file each |
 //! | [`engine`] | the boundary to CPython; `prelude.py` and `linter.py` are its other side |
-//! | [`interpreter`] | how CPython is started |
+//! | [`engine::interpreter`] | how CPython is started |
 //! | [`wire`] | frames |
 //! | [`json`] | strict JSON, both ways |
 //! | [`limits`] | what a call may use |
@@ -62,7 +62,7 @@
 //! | [`queue`] | who is called next |
 //! | [`doctor`] | one line for each layer |
 //! | [`worker`] | `spy-worker`, the other program of this crate: see `PROTOCOL.md` |
-//! | [`sys`] | the only unsafe code beside the CPython boundary: `engine`, `interpreter`, `worker::memory`, `worker::steps` |
+//! | [`sys`] | the only unsafe code beside the CPython boundary, [`engine`] |
 
 pub mod bench;
 pub mod cache;
@@ -74,7 +74,6 @@ pub mod doctor;
 pub mod engine;
 pub mod gate;
 pub mod inspect;
-pub mod interpreter;
 pub mod json;
 pub mod limits;
 pub mod outcome;

@@ -14,7 +14,7 @@
 //! | [`objects`] | handles and functions of the parent |
 //! | [`errors`] | exceptions, both ways |
 //! | [`read`] | the reading of messages, for tests |
-//! | [`memory`], [`steps`] | limits inside the interpreter |
+//! | `engine::memory`, `engine::steps` | limits inside the interpreter |
 //! | [`start`], [`confine`] | the first and the last thing before code runs |
 //!
 //! Inside the interpreter nothing is a boundary: what is left out of the engine is left out so that honest code meets
@@ -29,12 +29,10 @@ mod errors;
 mod fields;
 mod files;
 mod imports;
-mod memory;
 mod message;
 mod objects;
 pub mod read;
 mod start;
-mod steps;
 mod turn;
 
 use std::process::ExitCode;
@@ -49,7 +47,8 @@ use self::files::Mounts;
 use self::imports::Modules;
 use self::objects::Objects;
 use self::start::Settings;
-use crate::interpreter::{self, Library};
+use crate::engine::interpreter::{self, Library};
+use crate::engine::{memory, steps};
 
 /// Standard input ended, or the parent is gone.
 pub const EXIT_OK: u8 = 0;

@@ -4,8 +4,15 @@
 //! [`Engine::serve`], once. Inputs become Python values and the answer becomes JSON here, in Rust, without running a
 //! line of user code on the way; what needs Python to say is in `prelude.py`.
 //! It confines nothing and trusts nothing: user code shares this process and its answer is a claim.
+//!
+//! This folder is the CPython boundary, the one place beside `sys` with unsafe code: `interpreter` starts CPython for the
+//! zygote and for `worker`, whose limits inside it are `memory` and `steps`.
 
 #![expect(unsafe_code, reason = "one look into an int has no safe form")]
+
+pub mod interpreter;
+pub(crate) mod memory;
+pub(crate) mod steps;
 
 use std::ffi::CString;
 
@@ -15,12 +22,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::interpreter::{self, Library};
 use crate::json::{self, Build, JsonError};
 use crate::wire::{Raised, Reply, Request};
+use interpreter::Library;
 
-const PRELUDE: &str = include_str!("prelude.py");
-const LINTER: &str = include_str!("linter.py");
+const PRELUDE: &str = include_str!("../prelude.py");
+const LINTER: &str = include_str!("../linter.py");
 
 /// What is loaded before the first call, and whether imports are guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +153,7 @@ impl Engine {
     /// fork: what a child then only reads it shares with the zygote and need not copy.
     pub fn rehearse(&self, bounds: Bounds) -> Result<(), EngineError> {
         const ROUNDS: usize = 24;
-        const SOURCE: &[u8] = include_bytes!("rehearsal.py");
+        const SOURCE: &[u8] = include_bytes!("../rehearsal.py");
         for _ in 0..ROUNDS {
             self.after_fork();
             let Reply::Compiled(code) = self.serve(Request::Compile { source: SOURCE }, bounds) else {

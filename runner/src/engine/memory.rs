@@ -30,7 +30,7 @@ const RESERVE_MIN: usize = 64 << 10;
 const RESERVE_MAX: usize = 1 << 20;
 
 /// Puts the hooks in place. Before CPython starts: a block has to be freed by who made it.
-pub(super) fn hook() {
+pub(crate) fn hook() {
     let mut raw = ffi::PyMemAllocatorEx {
         ctx: std::ptr::null_mut(),
         malloc: Some(malloc),
@@ -50,7 +50,7 @@ pub(super) fn hook() {
 }
 
 /// From now on the engine may hold `bytes` more than it does; 0 is no limit.
-pub(super) fn limit(bytes: usize) {
+pub(crate) fn limit(bytes: usize) {
     if bytes > 0 {
         LIMIT.store(HELD.load(Relaxed).saturating_add(bytes), Relaxed);
         RESERVE.store((bytes / RESERVE_SHARE).clamp(RESERVE_MIN, RESERVE_MAX), Relaxed);
@@ -58,24 +58,24 @@ pub(super) fn limit(bytes: usize) {
 }
 
 /// Bytes held now.
-pub(super) fn held() -> usize {
+pub(crate) fn held() -> usize {
     HELD.load(Relaxed)
 }
 
 /// Did something done [`unlimited`], since `before` bytes were held, put the engine past its limit? What is small passes,
 /// so that an engine at its limit can still be told to let go.
-pub(super) fn is_over(before: usize) -> bool {
+pub(crate) fn is_over(before: usize) -> bool {
     let (limit, reserve, held) = (LIMIT.load(Relaxed), RESERVE.load(Relaxed), HELD.load(Relaxed));
     limit > 0 && held > limit && held.saturating_sub(before) > reserve
 }
 
 /// Runs engine code: the limit holds.
-pub(super) fn limited<T>(run: impl FnOnce() -> T) -> T {
+pub(crate) fn limited<T>(run: impl FnOnce() -> T) -> T {
     with(true, run)
 }
 
 /// Does work of the worker's own: nothing is refused, and no garbage is collected meanwhile, so no engine code runs.
-pub(super) fn unlimited<T>(run: impl FnOnce() -> T) -> T {
+pub(crate) fn unlimited<T>(run: impl FnOnce() -> T) -> T {
     // SAFETY: PyGC_Disable has no argument; this thread holds the interpreter, as all callers do.
     let collects = unsafe { ffi::PyGC_Disable() } == 1;
     let done = with(false, run);

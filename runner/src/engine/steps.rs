@@ -26,7 +26,7 @@ static LEFT: AtomicU64 = AtomicU64::new(0);
 const EXCEEDED: &CStr = c"step limit exceeded";
 
 /// Counts from now on; 0 is no limit.
-pub(super) fn limit(py: Python<'_>, steps: u64) {
+pub(crate) fn limit(py: Python<'_>, steps: u64) {
     LIMIT.store(steps, Relaxed);
     if steps > 0 {
         let _ = EACH.set(PyString::intern(py, "f_trace_opcodes").unbind());
@@ -36,7 +36,7 @@ pub(super) fn limit(py: Python<'_>, steps: u64) {
 }
 
 /// A top-level request begins.
-pub(super) fn start_over() {
+pub(crate) fn start_over() {
     LEFT.store(LIMIT.load(Relaxed), Relaxed);
 }
 
